@@ -29,8 +29,8 @@ pub mod experiment {
     pub use crate::experiment::{
         Aa, Axis, Backend, Bound, Calibration, Choose, Compare, Device, Execution, Experiment, FidelityLimits,
         FidelitySettings, Gate, Goal, Grade, GraphOptimization, InputFile, InputPoint, Margin, Matrix, Measure, Mock,
-        Model, Package, Precision, QUICK_MARGIN, Require, Runs, Selector, Stop, TableSpec, Threads, Values, Variant,
-        Warmup,
+        Model, Package, Plugin, Precision, QUICK_MARGIN, Require, Runs, Selector, Stop, TableSpec, Threads, Values,
+        Variant, Warmup,
     };
 }
 

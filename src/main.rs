@@ -10,7 +10,7 @@ fn main() -> ExitCode {
     report_full_files();
     let ui = Ui::detect();
     match cli::parse(std::env::args_os()) {
-        Ok(cli) => match commands::dispatch(cli.command, &ui) {
+        Ok(cli) => match commands::dispatch(cli.command, &ui.verbose(cli.verbose)) {
             Ok(code) => code.into(),
             Err(error) => {
                 let code = error.exit_code();

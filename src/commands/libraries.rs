@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use tracing::info;
+
 use crate::experiment::{Experiment, Package, Provider, Supply};
 use crate::plan::Plan;
 use crate::prepare::runtime::{self, Libraries, Library, Origin, Progress};
@@ -16,7 +18,9 @@ use crate::worker::backend;
 ///
 /// A library that cannot be had.
 pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>, ui: &Ui) -> Result<Libraries, Error> {
-    if backend::of(&experiment.backend).library().is_none() {
+    let backend = backend::of(&experiment.backend);
+    info!("backend: {}", backend.title());
+    if backend.library().is_none() {
         return Ok(Libraries::default());
     }
     let cache = runtime::cache_folder();

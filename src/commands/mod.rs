@@ -120,7 +120,11 @@ fn schema(name: SchemaName) -> String {
 
 /// Prints a value as indented JSON and ends well.
 fn print_json<T: serde::Serialize>(ui: &Ui, value: &T) -> Result<ExitCode, Error> {
-    print(ui, &(json_text(value)? + "\n"))
+    ui.json(value).map_err(|error| match error.is_io() {
+        true => Error::attempt("cannot write to standard output", error.into()),
+        false => Error::Internal(error.to_string()),
+    })?;
+    Ok(ExitCode::Done)
 }
 
 /// A value as indented JSON that a terminal may be shown.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use reading::plain_file;
+use tracing::info;
 
 use super::{records, step_summary};
 use crate::experiment::Grade;
@@ -291,6 +292,7 @@ pub(super) fn write(
     if let Some(why) = stays {
         paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
     }
+    written.iter().for_each(|path| info!("wrote {}", path.display()));
     let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
     ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
     if to.is_of_run {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reading::plain_file;
+use tracing::info;
 
 use super::{inspect, look};
 use crate::data::below::{OutOfBounds, files_below};
@@ -93,6 +94,7 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
         let message = format!("{} is neither a specification nor an ONNX model", path.display());
         return Err(Error::refused(message, format!("this looks like {format}")));
     }
+    info!("specification: {}", path.display());
     shortened(spec::load(path, &changes(overrides))?, overrides)
 }
 

@@ -25,6 +25,8 @@ pub(crate) use watch::{Watch, Watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tracing::info;
+
 use crate::experiment::{Device, MockDevice};
 use crate::machine::kernel::Kernel;
 use packages::Packages;
@@ -49,6 +51,9 @@ impl Monitors {
     /// This machine: NVML where a device needs it, and the counters of its processors where they can be read.
     pub(crate) fn here(devices: &[Device]) -> Self {
         let gpus = devices.iter().any(Device::is_nvidia).then(nvidia);
+        if let Some(Err(problem)) = &gpus {
+            info!("GPUs are not watched: {problem}");
+        }
         Monitors { gpus, packages: Packages::here(&Kernel::here()).ok() }
     }
 

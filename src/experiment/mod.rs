@@ -53,9 +53,8 @@ pub use mock::Mock;
 pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Quantization};
 pub use precision::{Calibration, Precision};
-pub(crate) use provider::{
-    CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply,
-};
+pub use provider::Plugin;
+pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Provider, Supply};
 pub use runs::Runs;
 pub use runtime::Package;
 pub(crate) use runtime::{OLDEST_RUNTIME, Runtime, is_new_enough, version_numbers};

@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use tracing::debug;
+
 use crate::data::digest;
 
 /// What a pointer of Git LFS begins with.
@@ -150,7 +152,7 @@ impl Repository {
     ///
     /// A repository that git refuses, or that cannot be read without it.
     pub(crate) fn around(folder: &Path) -> Result<Option<Self>, GitError> {
-        let Ok(output) = command(folder).args(["rev-parse", "--show-toplevel"]).output() else {
+        let Ok(output) = asked(command(folder).args(["rev-parse", "--show-toplevel"])).output() else {
             let is_there = std::env::var_os(GIT_DIR).is_some() || folder.ancestors().any(|it| it.join(".git").exists());
             return if is_there { Err(GitError::NoGit) } else { Ok(None) };
         };
@@ -232,7 +234,8 @@ impl Repository {
         }
         let mut git = command(&self.top);
         git.args(["cat-file", "--batch", "--follow-symlinks"]);
-        let mut process = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        let mut process =
+            asked(&mut git).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (requests, answers) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
         Some(FileReader { path, process, requests: Some(requests), answers })
     }
@@ -321,8 +324,15 @@ fn command(folder: &Path) -> Command {
     git
 }
 
+/// Says what git is asked.
+fn asked(git: &mut Command) -> &mut Command {
+    let words: Vec<_> = git.get_args().map(OsStr::to_string_lossy).collect();
+    debug!("git {}", words.join(" "));
+    git
+}
+
 fn bytes<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<Vec<u8>> {
-    let output = command(folder).args(arguments).stderr(Stdio::null()).output().ok()?;
+    let output = asked(command(folder).args(arguments)).stderr(Stdio::null()).output().ok()?;
     output.status.success().then_some(output.stdout)
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tracing::info;
+
 use super::Job;
 use super::dataset;
 use super::files::{changed_input, changed_model};
@@ -92,6 +94,7 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
     };
     let started = jiff::Timestamp::now();
     let folder = place.new_record(&experiment.name, &started)?;
+    info!("record: {}", folder.display());
     let stored = relative_paths(experiment, place);
     let mut plan = prepared.plan;
     plan.axes.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));

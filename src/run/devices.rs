@@ -9,6 +9,7 @@ use std::path::Path;
 
 use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use onnx::{Dimension, ElementType};
+use tracing::info;
 
 use super::prepare::Prepared;
 use super::session::Session;
@@ -127,12 +128,17 @@ impl Trial<'_> {
         if let Err(error) = onnx::save(trial_model(), &path) {
             return Ok(failed(error.to_string()));
         }
-        let launch = Session::launch_for_file(self.executable, &folder.path().join("log"), TIMEOUT);
+        let launch = Session::launch_for_file(self.executable, &folder.path().join("trial.log"), TIMEOUT);
         let mut conversation = Conversation::start(launch, interrupts, 1);
         let tick = &mut || {};
         let outcome = conversation.prepare(self.request(&path), tick);
         let run = conversation.end(outcome, tick)?;
-        Ok(run.failure.as_ref().map(|failure| self.absence(failure)))
+        let absence = run.failure.as_ref().map(|failure| self.absence(failure));
+        match &absence {
+            Some(absence) => info!("device {}", absence.reason),
+            None => info!("device {}: found", self.device.label()),
+        }
+        Ok(absence)
     }
 
     fn request(&self, model: &Path) -> CellRequest {

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::experiment::{Package, Plugin};
 use crate::report::Format;
@@ -34,6 +34,10 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// Tell on standard error what is looked for, found, started and converted; `-vv` also what workers and git are asked
+    /// and say.
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub verbose: u8,
 }
 
 fn after_help() -> String {
@@ -391,7 +395,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
         let text = word.to_string_lossy();
         questions.contains(&text.as_ref()) || command.get_subcommands().any(|verb| verb.get_name() == text)
     };
-    if words.get(1).is_some_and(|word| !is_known(word)) {
+    let is_verbose = |word: &&OsString| ["-v", "-vv", "--verbose"].iter().any(|verbose| word == verbose);
+    if words.iter().skip(1).find(|word| !is_verbose(word)).is_some_and(|word| !is_known(word)) {
         words.insert(1, "run".into());
     }
     Cli::try_parse_from(words).map_err(|error| {
@@ -470,8 +475,12 @@ mod tests {
         assert!(matches!(cli.command, Command::Run(RunArgs { specs, .. }) if specs == [PathBuf::from("x.yaml")]));
         let cli = parse(words("perfrun --runs 3 x.yaml")).expect("valid");
         assert!(matches!(cli.command, Command::Run(_)));
-        let cli = parse(words("perfrun plan x.yaml")).expect("valid");
-        assert!(matches!(cli.command, Command::Plan(_)));
+        for typed in ["perfrun plan x.yaml -vv", "perfrun -v plan -v x.yaml", "perfrun -vv plan x.yaml"] {
+            let cli = parse(words(typed)).expect("valid");
+            assert!(matches!(cli.command, Command::Plan(_)) && cli.verbose == 2, "{typed}");
+        }
+        let cli = parse(words("perfrun -v x.yaml")).expect("valid");
+        assert!(matches!(cli.command, Command::Run(_)) && cli.verbose == 1);
     }
 
     #[test]

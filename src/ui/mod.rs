@@ -14,6 +14,7 @@ pub mod proposal;
 pub mod stat;
 pub mod table;
 pub mod transfer;
+mod verbose;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -23,7 +24,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::ui::cli::Said;
 use crate::ui::error::ExitCode;
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::{PrintableJson, printable};
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,12 @@ impl Ui {
         let terminal = io::stderr().is_terminal();
         let columns = console_width().filter(|_| terminal || io::stdout().is_terminal());
         Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40) }
+    }
+
+    /// The same, which tells so much more: `-v`, `-vv`. Progress is then in lines, between which the others stand.
+    pub fn verbose(self, verbosity: u8) -> Self {
+        verbose::install(self, verbosity);
+        Ui { terminal: self.terminal && verbosity == 0, ..self }
     }
 
     /// Whether progress may be redrawn.
@@ -69,6 +76,21 @@ impl Ui {
     /// As [`Ui::data`].
     pub fn styled_data(&self, text: &str) -> io::Result<()> {
         write(AutoStream::auto(io::stdout().lock()), text)
+    }
+
+    /// Writes a value to standard output as indented JSON, while it is made.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ui::data`], and a value that JSON cannot hold.
+    pub fn json(&self, value: &impl serde::Serialize) -> serde_json::Result<()> {
+        let mut out = PrintableJson(io::BufWriter::with_capacity(1 << 16, io::stdout().lock()));
+        let written = serde_json::to_writer_pretty(&mut out, value)
+            .and_then(|()| out.write_all(b"\n").and_then(|()| out.flush()).map_err(serde_json::Error::io));
+        match written {
+            Err(error) if error.io_error_kind() == Some(io::ErrorKind::BrokenPipe) => Ok(()),
+            other => other,
+        }
     }
 
     /// Writes one line about the work to standard error; there is nobody to tell if that fails.

@@ -8,6 +8,7 @@
 //! pages, `report::plots` for figures.
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 /// What stands in the place of such a character.
 const INSTEAD: char = '\u{fffd}';
@@ -41,9 +42,14 @@ fn judged(text: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
+/// Nothing but ASCII that may be shown: what nearly every text is, and quickly seen.
+fn is_plain(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
+}
+
 /// The text with such characters replaced; line breaks and tabs stay.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if judged(text).all(|(_, is_fine)| is_fine) {
+    if is_plain(text.as_bytes()) || judged(text).all(|(_, is_fine)| is_fine) {
         return Cow::Borrowed(text);
     }
     // A carriage return before a line break is how some systems end lines.
@@ -93,6 +99,25 @@ pub(crate) fn printable_json(json: String) -> String {
     safe
 }
 
+/// [`printable_json`] on its way to a writer. Each piece is whole texts or what stands between them, as `serde_json` writes.
+pub(crate) struct PrintableJson<W>(pub(crate) W);
+
+impl<W: Write> Write for PrintableJson<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if is_plain(piece) {
+            self.0.write_all(piece)?;
+        } else {
+            let text = str::from_utf8(piece).map_err(io::Error::other)?;
+            self.0.write_all(printable_json(text.to_owned()).as_bytes())?;
+        }
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -126,10 +151,14 @@ mod tests {
 
     #[test]
     fn json_means_the_same() {
-        let json = serde_json::to_string_pretty(&[MEAN]).unwrap();
+        let texts = [MEAN, "\u{645}\u{200c}\u{62e} \" \u{200d}", "plain"];
+        let json = serde_json::to_string_pretty(&texts).unwrap();
         let safe = printable_json(json.clone());
-        assert!(!safe.chars().any(|c| c != '\n' && is_treacherous(c)));
-        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), [MEAN]);
+        assert!(!safe.replace("\u{645}\u{200c}", "").chars().any(|c| c != '\n' && is_treacherous(c)));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), texts);
         assert!(json.contains('\u{202e}'));
+        let mut written = Vec::new();
+        serde_json::to_writer_pretty(PrintableJson(&mut written), &texts).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), safe);
     }
 }

@@ -4,6 +4,9 @@
 //! dropping it, leaves no process behind.
 
 use std::fs;
+use std::time::Instant;
+
+use tracing::{debug, info};
 
 use super::dialogue::{Dialogue, Ended, Tick};
 use super::exit::{out_of_memory_kills, tail};
@@ -68,6 +71,10 @@ impl<'a> Conversation<'a> {
     /// A run that failed, or that the user stopped.
     pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
         self.is_real = request.backend.kind().takes_machine_time();
+        if let Ok(dialogue) = &self.dialogue {
+            let run = self.launch.log.file_stem().unwrap_or_default().to_string_lossy();
+            info!("worker {} started: {}, {run}", dialogue.id(), request.cell);
+        }
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
         if let Ok(dialogue) = &self.dialogue {
             let spawn = dialogue.started.elapsed().as_nanos() as f64;
@@ -82,8 +89,16 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn ask(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+        let asked = Instant::now();
         self.tell(command, tick)?;
-        self.listen(tick)
+        self.listen(tick)?;
+        debug!("worker {} did `{}` in {:.1?}", self.id(), command.name().word(), asked.elapsed());
+        Ok(())
+    }
+
+    /// The number of its process, 0 where it could not be started.
+    fn id(&self) -> u32 {
+        self.dialogue.as_ref().map_or(0, Dialogue::id)
     }
 
     /// Tells the worker to do something; it begins at once. [`Conversation::listen`] has to follow.
@@ -124,6 +139,7 @@ impl<'a> Conversation<'a> {
     /// [`StoppedAtOnce`] if the user stopped it. Every other failure is data in the [`WorkerRun`].
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
+        let id = self.id();
         let Conversation { launch, dialogue, hearing, kills_before, before, is_real, watch } = self;
         let mut heard = hearing.run;
         let (ended, log, spoke) = match dialogue {
@@ -138,14 +154,19 @@ impl<'a> Conversation<'a> {
             heard.data.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
         }
         heard.watched = watch.map(|watch| watch.finish(heard.data.measured_ns()));
+        log.lines().for_each(|line| debug!("worker {id} wrote: {line}"));
         if !log.is_empty() {
             // The end of the log is in the run as well; a log that cannot be written loses nothing that counts.
             let _unwritable = fs::write(&launch.log, &log);
         }
         match ended {
-            Ok(()) => Ok(heard),
+            Ok(()) => {
+                info!("worker {id} ended, {} samples", heard.data.measured.len());
+                Ok(heard)
+            }
             Err(Ended::Stopped) => Err(StoppedAtOnce),
             Err(Ended::Failed(failure)) => {
+                info!("worker {id} failed: {}", failure.in_short());
                 let ran_out = log.contains("memory allocation of") || out_of_memory_kills() > kills_before;
                 heard.failure = Some(explain(failure, ran_out, spoke, &launch));
                 heard.log_tail = tail(&log);

@@ -76,6 +76,11 @@ impl<'a> Dialogue<'a> {
         })
     }
 
+    /// The number of the process.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Sends a command.
     pub(super) fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");

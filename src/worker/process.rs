@@ -8,6 +8,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use tracing::debug;
 
 use super::group::Group;
 use super::log::Log;
@@ -72,7 +73,13 @@ impl Process {
         let output = group.child.stdout.take().ok_or_else(missing)?;
         let stderr = group.child.stderr.take().ok_or_else(missing)?;
         let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
+        debug!("worker {} is `{}`", group.child.id(), command_line(&words));
         Ok(Process { group, input, output, log })
+    }
+
+    /// The number of the process, or of what wraps it.
+    pub(super) fn id(&self) -> u32 {
+        self.group.child.id()
     }
 
     /// Waits a little for the end of the process; `None` if it goes on.
@@ -96,4 +103,8 @@ impl Process {
         self.group.kill();
         self.log.take_text()
     }
+}
+
+fn command_line(words: &[&OsStr]) -> String {
+    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use onnx::ElementType;
 use perfrun::internals::data::array::{Array, write_npy};
 use perfrun::internals::record::VariantAccuracy;
 
-use crate::onnxruntime::library;
+use crate::need::need;
 use crate::support::Workplace;
 
 fn floats(name: &str, shape: &[u64], values: impl Iterator<Item = f32>) -> Array {
@@ -267,9 +267,7 @@ fn labels_that_are_no_class_are_told_and_the_rest_goes_on() {
 
 #[test]
 fn real_models_are_scored_and_calibrated_with_real_items() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     let folder = folder.display();
     let place = Workplace::with_spec(&format!(

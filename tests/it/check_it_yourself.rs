@@ -1,16 +1,15 @@
 //! "Check it yourself": the queries that reports and the reference show give the numbers of the report, in DuckDB, from the
 //! raw samples alone.
 //!
-//! DuckDB and jq come from PyPI through pip into perfrun's cache, once; without a network the tests say that they did not run.
+//! DuckDB and jq come from PyPI through pip into perfrun's cache, once.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use perfrun::internals::prepare::runtime;
 use serde_json::Value;
 
+use crate::need::need;
 use crate::support::Workplace;
 
 /// Fixed versions, so that every machine asks the same ones.
@@ -19,22 +18,8 @@ const PACKAGES: [&str; 2] = ["duckdb==1.5.6", "jq==1.13.0"];
 /// Gives the rows of a query as JSON.
 const ASK: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))";
 
-/// Where the packages lie, or why they do not; looked for once.
-pub fn packages() -> &'static Result<PathBuf, String> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    FOLDER.get_or_init(|| {
-        let found = install();
-        let line = match &found {
-            Ok(_) => format!("check-it-yourself tests: run with {}\n", PACKAGES.join(" and ")),
-            Err(reason) => format!("check-it-yourself tests: NOT RUN: {reason}\n"),
-        };
-        // Past the harness, which keeps what passing tests print.
-        std::io::stderr().write_all(line.as_bytes()).unwrap();
-        found
-    })
-}
-
-fn install() -> Result<PathBuf, String> {
+/// Where the packages lie.
+pub fn install() -> Result<PathBuf, String> {
     let version = python(&["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], Path::new("."), None)?;
     let cache = runtime::cache_folder().join("tests");
     let folder = cache.join(format!("{}-python{}", PACKAGES.join("-").replace("==", "-"), version.trim()));
@@ -113,7 +98,7 @@ fn latency(results: &Value, cell: usize) -> (f64, u64) {
 
 #[test]
 fn the_query_of_a_report_gives_its_number() {
-    let Ok(packages) = packages() else { return };
+    let packages = need!(duckdb);
     let (_place, folder, results) = record();
     let html = std::fs::read_to_string(folder.join("report.html")).unwrap();
     let (_, after) = html.split_once("Check it yourself").unwrap();
@@ -126,7 +111,7 @@ fn the_query_of_a_report_gives_its_number() {
 
 #[test]
 fn the_query_of_the_reference_gives_every_number() {
-    let Ok(packages) = packages() else { return };
+    let packages = need!(duckdb);
     let (_place, folder, results) = record();
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/record.md");
     let query = query_after(&std::fs::read_to_string(reference).unwrap(), "## Check it yourself");

@@ -14,6 +14,37 @@ fn check(spec: &str, arguments: &[&str], code: i32, says: &str) {
 }
 
 #[test]
+fn verbose_tells_what_was_found_and_started_and_changes_no_data() {
+    let place = Workplace::with_spec("backend: { mock: { median: 1ms } }\nmodels: [m]\nvariants: [a, b]\nruns: 5\n");
+    let told = |verbosity: &[&str]| {
+        let done = place.run(&[&["x.yaml", "--no-wait"], verbosity].concat()).expect_code(0);
+        (done.stdout, done.stderr)
+    };
+    let (data, quiet) = told(&[]);
+    let (same, verbose) = told(&["-v"]);
+    assert_eq!(same, data);
+    assert!(!quiet.contains("worker "), "{quiet}");
+    for said in [
+        "specification: x.yaml",
+        "backend: mock",
+        "pass `rehearsal` begins",
+        "started: m/default/a/cpu, ",
+        "samples",
+        "wrote ",
+    ] {
+        assert!(verbose.contains(said), "{said} in\n{verbose}");
+    }
+    // Two cells and a control in each of five blocks, and two pilots.
+    assert_eq!(verbose.matches(" started: ").count(), 17, "{verbose}");
+    assert!(!verbose.contains(" did `measure` in "), "{verbose}");
+    let (same, all) = told(&["-vv"]);
+    assert_eq!(same, data);
+    for said in [" did `measure` in ", "rev-parse --show-toplevel"] {
+        assert!(all.contains(said), "{said} in\n{all}");
+    }
+}
+
+#[test]
 fn help_and_version_are_data() {
     let place = Workplace::new();
     let version = place.run(&["--version"]).expect_code(0);

@@ -2,13 +2,12 @@
 //! (`tests/install_vulkan_driver.sh` installs one that needs no GPU), and through OpenVINO on processors of Intel.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use perfrun::internals::results::{Cell, Results, read};
 
+use crate::need::{self, need};
 use crate::support::{Done, Workplace};
 
 /// What a run on WebGPU takes beyond the CPU's: its package, and few samples, since a driver without a GPU is slow.
@@ -18,35 +17,6 @@ const WEBGPU: &str = "devices: [cpu, webgpu]\nruntimes: [{ name: webgpu, version
 
 /// Why a comparison with much time on the CPU has no verdict.
 const WITHHELD: &str = "too much of the time was spent on the CPU";
-
-/// A Vulkan driver with the loader that finds it, or none; looked for once.
-fn driver() -> Option<&'static Path> {
-    static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
-    let look = || {
-        let named = std::env::var_os("VK_DRIVER_FILES").map(PathBuf::from);
-        let found = named.or_else(|| Some("/usr/lib/chromium/vk_swiftshader_icd.json".into()));
-        let found = found.filter(|path| path.exists() && has_loader());
-        match &found {
-            Some(path) => say(&format!("WebGPU tests: run with {}", path.display())),
-            None => {
-                say("WebGPU tests: NOT RUN: no Vulkan driver or loader; tests/install_vulkan_driver.sh installs both")
-            }
-        }
-        found
-    };
-    DRIVER.get_or_init(look).as_deref()
-}
-
-/// Chromium brings its driver without the loader.
-fn has_loader() -> bool {
-    let load = ["-c", "import ctypes; ctypes.CDLL('libvulkan.so.1')"];
-    Command::new("python3").args(load).output().is_ok_and(|done| done.status.success())
-}
-
-/// Past the harness, which keeps what passing tests print: tests that did not run must not look like tests that did.
-fn say(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
-}
 
 fn file(path: &str) -> String {
     format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))
@@ -67,7 +37,7 @@ fn cell<'a>(results: &'a Results, device: &str) -> &'a Cell {
 
 #[test]
 fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
-    let Some(driver) = driver() else { return };
+    let driver = &need!(webgpu).driver;
     let model = file("experiments/models/digits-cnn.onnx");
     let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 2\n{WEBGPU}"));
     with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
@@ -86,7 +56,7 @@ fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
 /// Six remainders of division, which WebGPU does not take, between two nodes that it does.
 #[test]
 fn what_webgpu_does_not_take_is_named_and_not_judged() {
-    let Some(driver) = driver() else { return };
+    let driver = &need!(webgpu).driver;
     let model = file("tests/fixtures/models/on_cpu.onnx");
     let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 8 }}\nruns: 5\n{WEBGPU}"));
     let done = with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
@@ -110,7 +80,7 @@ fn what_webgpu_does_not_take_is_named_and_not_judged() {
 /// A replayed graph writes where it wrote when it was recorded, and leaves the call without outputs.
 #[test]
 fn outputs_without_a_value_are_a_failure_with_its_reason() {
-    let Some(driver) = driver() else { return };
+    let driver = &need!(webgpu).driver;
     let model = file("experiments/models/digits-mlp.onnx");
     let graph = "variants: [{ name: graph, provider: { webgpu: { enableGraphCapture: 1 } } }]\n";
     let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 1 }}\nruns: 1\n{WEBGPU}{graph}"));
@@ -124,7 +94,7 @@ fn outputs_without_a_value_are_a_failure_with_its_reason() {
 
 #[test]
 fn with_the_host_as_boundary_outputs_and_placement_are_the_same() {
-    let Some(driver) = driver() else { return };
+    let driver = &need!(webgpu).driver;
     let model = file("tests/fixtures/models/on_cpu.onnx");
     let webgpu = WEBGPU.replace("measure: {", "measure: { boundary: host,");
     let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 2\n{webgpu}"));
@@ -139,9 +109,7 @@ fn with_the_host_as_boundary_outputs_and_placement_are_the_same() {
 /// As on a machine without a GPU: the reason in words, and the CPU's cells go on.
 #[test]
 fn without_a_driver_webgpu_is_skipped_and_the_cpu_measured() {
-    if driver().is_none() {
-        return;
-    }
+    need!(webgpu);
     let model = file("experiments/models/digits-mlp.onnx");
     let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 1 }}\nruns: 2\n{WEBGPU}"));
     let done = with_driver(place.command(&["x.yaml"]), Path::new("/there/is/none.json")).expect_code(0);
@@ -157,6 +125,8 @@ fn without_a_driver_webgpu_is_skipped_and_the_cpu_measured() {
 
 #[test]
 fn a_plug_in_says_which_devices_it_finds() {
+    need!(onnxruntime);
+    need!(openvino);
     let model = file("experiments/models/digits-mlp.onnx");
     let keeps = r#"'{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}'"#;
     let spec = format!(
@@ -288,9 +258,7 @@ fn verified(done: &Done) -> BTreeMap<String, (String, String)> {
 
 #[test]
 fn processors_are_verified_by_what_can_be_checked_of_them() {
-    if crate::onnxruntime::library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let done = Workplace::new().run(&["doctor", "--device", "cpu", "--verify", "--json"]).expect_code(0);
     let checks = verified(&done);
     assert_eq!(checks.len(), 2, "{checks:?}");
@@ -300,16 +268,9 @@ fn processors_are_verified_by_what_can_be_checked_of_them() {
 
 #[test]
 fn webgpu_is_verified_on_webgpu() {
-    let Some(driver) = driver() else { return };
-    // This fetches the package.
-    let model = file("tests/fixtures/models/on_cpu.onnx");
-    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 1 }}\nruns: 1\n{WEBGPU}"));
-    with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
-    let cache = perfrun::internals::prepare::runtime::cache_folder();
-    let package = format!("onnxruntime-webgpu-1.27.0-linux-{}", std::env::consts::ARCH);
-    let library = cache.join("runtimes").join(package).join("libonnxruntime.so.1.27.0");
+    let need::Webgpu { driver, library } = need!(webgpu);
     let arguments = ["doctor", "--device", "webgpu", "--verify", "--json", "--runtime", library.to_str().unwrap()];
-    let checks = verified(&with_driver(place.command(&arguments), driver).expect_code(0));
+    let checks = verified(&with_driver(Workplace::new().command(&arguments), driver).expect_code(0));
     // The runtime lists none of the nodes that WebGPU rewrites, and a driver in software copies next to nothing.
     let open = ["a model runs, all of it on the device", "copies are within `boundary: host`"];
     for (what, (state, _)) in &checks {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::onnxruntime::library;
+use crate::need;
 use crate::support::{Done, Workplace};
 
 /// What must not be shown, besides control characters.
@@ -63,7 +63,7 @@ fn names_of_models_and_tensors_reach_no_terminal_and_no_report_as_they_are() {
         check_done("plan --json", &place.run(&["plan", "x.yaml", "--json"]));
         check_done("an unknown argument", &place.run(&["run", "x.yaml", &format!("--{name}")]).expect_code(2));
         check_done("an unknown selector", &place.run(&["plan", "x.yaml", "--only", &format!("model={name}")]));
-        if library().is_ok() {
+        if need::onnxruntime().is_some() {
             let short = ["--quick", "--set", "variants=[fp32]", "--set", "inputs={batch: 1}"];
             let arguments: Vec<&str> = ["x.yaml"].into_iter().chain(short).collect();
             check_done("run", &place.run(&arguments));

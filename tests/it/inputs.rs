@@ -14,7 +14,8 @@ use perfrun::internals::record::Arm;
 use perfrun::internals::worker::backend::TensorRequest;
 use perfrun::internals::worker::read_outputs;
 
-use crate::onnxruntime::{library, run_model};
+use crate::need::need;
+use crate::onnxruntime::run_model;
 use crate::support::Workplace;
 
 fn fed_model() -> PathBuf {
@@ -80,7 +81,7 @@ fn a_model_gets_what_its_files_hold_in_every_type() {
         TensorRequest { name, element, shape, values: Values::Random, file: Some(path), seeds: Vec::new() }
     };
     let tensors = items().into_iter().map(tensor).collect();
-    let Some((done, folder)) = run_model(&fed_model(), tensors) else { return };
+    let (done, folder) = run_model(need!(onnxruntime), &fed_model(), tensors);
     assert_eq!(done.failure, None);
     let sets = read_outputs(folder.path()).unwrap();
     assert_eq!(sets.len(), 8, "both sets take turns");
@@ -91,7 +92,7 @@ fn a_model_gets_what_its_files_hold_in_every_type() {
 }
 
 /// The hash of the outputs for the first input set, as a worker says it that is given these values one by one.
-fn hash_of(items: &[usize]) -> Option<String> {
+fn hash_of(library: &Path, items: &[usize]) -> String {
     let given = |array: &Array| -> Vec<String> {
         let all: Vec<String> = match array.element {
             ElementType::String => array.texts().map(str::to_owned).collect(),
@@ -108,9 +109,9 @@ fn hash_of(items: &[usize]) -> Option<String> {
         file: None,
         seeds: Vec::new(),
     };
-    let (done, _folder) = run_model(&fed_model(), self::items().into_iter().map(tensor).collect())?;
+    let (done, _folder) = run_model(library, &fed_model(), self::items().into_iter().map(tensor).collect());
     assert_eq!(done.failure, None);
-    done.data.output_hash
+    done.data.output_hash.unwrap()
 }
 
 const SHORT: &str = "runs: 1\nvariants: [{ name: one, threads: 1 }]\n\
@@ -130,13 +131,14 @@ fn spec(inputs: &str) -> String {
 
 #[test]
 fn items_of_a_file_are_timed_in_batches_set_after_set() {
+    let library = need!(onnxruntime);
     for (inputs, first, sets) in [
         ("{ name: pairs, dimensions: { batch: 2 }, file: d.npz }", &[0, 1][..], 3),
         ("{ name: fours, dimensions: { batch: 4 }, file: d.npz }", &[0, 1, 2, 3], 2),
         ("{ name: more, dimensions: { batch: 8 }, file: d.npz }", &[0, 1, 2, 3, 4, 5, 0, 1], 1),
         ("{ name: all, file: d.npz }", &[0, 1, 2, 3, 4, 5], 1),
     ] {
-        let Some(expected) = hash_of(first) else { return };
+        let expected = hash_of(library, first);
         let place = Workplace::with_spec(&spec(inputs));
         write_npz(&place, "d.npz", &items());
         place.run(&["x.yaml"]).expect_code(0);
@@ -146,7 +148,8 @@ fn items_of_a_file_are_timed_in_batches_set_after_set() {
 
 #[test]
 fn items_of_the_dataset_are_timed_and_single_inputs_filled_otherwise() {
-    let Some(expected) = hash_of(&[0, 1, 2, 3]) else { return };
+    let library = need!(onnxruntime);
+    let expected = hash_of(library, &[0, 1, 2, 3]);
     let place = Workplace::with_spec(&format!(
         "{}dataset: {{ file: d.npz }}\n",
         spec("{ name: fours, dimensions: { batch: 4 }, values: dataset }")
@@ -156,7 +159,7 @@ fn items_of_the_dataset_are_timed_and_single_inputs_filled_otherwise() {
     assert_eq!(measured(&place), (Some(expected), BTreeSet::from([0, 1])));
 
     // Sets below each other, and what is not in the file.
-    let Some(expected) = hash_of(&[0]) else { return };
+    let expected = hash_of(library, &[0]);
     let values = "{ half: 0.5, flag: true, ids: [0, 1000000007, 2000000014], text: [héllo] }";
     let place = Workplace::with_spec(&spec(&format!(
         "{{ name: sets, dimensions: {{ sequence: 3 }}, file: d.npz, values: {values} }}"
@@ -171,9 +174,7 @@ fn items_of_the_dataset_are_timed_and_single_inputs_filled_otherwise() {
 
 #[test]
 fn one_array_is_for_one_input_whatever_its_name() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
     let text = format!("models: '{}'\ninputs: [{{ name: real, file: images.npy }}]\n{SHORT}", model.display());
     let place = Workplace::with_spec(&text);
@@ -187,9 +188,7 @@ fn one_array_is_for_one_input_whatever_its_name() {
 
 #[test]
 fn a_model_with_text_is_fed_words_where_nothing_is_said() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::with_spec(&spec("{ name: words, dimensions: { batch: 2, sequence: 3 } }"));
     place.run(&["x.yaml"]).expect_code(0);
     assert_eq!(measured(&place).1.len(), 8);
@@ -298,9 +297,7 @@ fn values_that_a_type_cannot_have_are_refused_with_their_input() {
 
 #[test]
 fn what_is_unusual_about_a_file_is_told_and_goes_on() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::with_spec(
         &spec("{ name: one, dimensions: { batch: 1 }, file: d.npz }").replace("measure: {", "measure: { inputs: 4,"),
     );

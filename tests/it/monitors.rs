@@ -1,10 +1,9 @@
 //! From YAML to report: what a device did while it was measured, on a GPU that a script plays.
 
-use std::path::Path;
-
 use perfrun::internals::judge::summary::summarize;
 use perfrun::internals::record::{Arm, Record};
 
+use crate::need::need;
 use crate::support::Workplace;
 
 /// One model on a scripted GPU, six runs of 60 samples of 1 ms.
@@ -170,9 +169,7 @@ fn slices_know_what_each_arm_drew_and_not_whose_memory_it_is() {
 
 #[test]
 fn without_a_driver_there_is_nothing_to_lock() {
-    if Path::new("/dev/nvidiactl").exists() {
-        return;
-    }
+    need!(no_nvidia_driver);
     let done = Workplace::new().run(&["doctor", "--fix"]).expect_code(2);
     assert!(done.stderr.contains("no GPU to lock"), "{}", done.stderr);
 }

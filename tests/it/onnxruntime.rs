@@ -1,15 +1,12 @@
-//! Real models through ONNX Runtime on the CPU. The library is found or fetched as a user's first run does.
+//! Real models through ONNX Runtime on the CPU.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use assert_cmd::cargo::CommandCargoExt;
 use onnx::ElementType;
-use perfrun::internals::experiment::{Package, Stop, Values, Warmup};
-use perfrun::internals::prepare::runtime;
+use perfrun::internals::experiment::{Stop, Values, Warmup};
 use perfrun::internals::record::{Arm, Outcome};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::{
@@ -17,26 +14,8 @@ use perfrun::internals::worker::backend::{
 };
 use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
+use crate::need::need;
 use crate::support::Workplace;
-
-/// The library, or why there is none; looked for once.
-pub(crate) fn library() -> &'static Result<PathBuf, String> {
-    static LIBRARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let found = runtime::find_or_install(None, Package::default(), &runtime::cache_folder(), &mut |_| {});
-        let found = found.map(|library| library.path).map_err(|error| error.to_string());
-        match &found {
-            Ok(path) => say(&format!("onnxruntime tests: run with {}", path.display())),
-            Err(reason) => say(&format!("onnxruntime tests: NOT RUN: {reason}")),
-        }
-        found
-    })
-}
-
-/// Past the harness, which keeps what passing tests print: tests that did not run must not look like tests that did.
-fn say(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
-}
 
 fn model(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -46,18 +25,18 @@ fn tensor(name: &str, element: ElementType, shape: &[u64], values: Values) -> Te
     TensorRequest { name: name.to_owned(), element, shape: shape.to_vec(), values, file: None, seeds: (0..8).collect() }
 }
 
-/// One run of a model with outputs written; `None` where there is no library.
-pub(crate) fn run_model(file: &Path, tensors: Vec<TensorRequest>) -> Option<(WorkerRun, tempfile::TempDir)> {
-    run_model_with(file, tensors, Default::default())
+/// One run of a model with outputs written.
+pub(crate) fn run_model(library: &Path, file: &Path, tensors: Vec<TensorRequest>) -> (WorkerRun, tempfile::TempDir) {
+    run_model_with(library, file, tensors, Default::default())
 }
 
 /// The same with options of the provider.
 fn run_model_with(
+    library: &Path,
     file: &Path,
     tensors: Vec<TensorRequest>,
     provider_options: BTreeMap<String, String>,
-) -> Option<(WorkerRun, tempfile::TempDir)> {
-    let library = library().as_ref().ok()?;
+) -> (WorkerRun, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let request = CellRequest {
         cell: "test".to_owned(),
@@ -90,7 +69,7 @@ fn run_model_with(
         timeout: Nanos::from_secs(120),
     };
     let done = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();
-    Some((done, folder))
+    (done, folder)
 }
 
 /// The floats of an output for the first input set.
@@ -137,7 +116,7 @@ const PYTHON: [(&str, [f32; 10]); 2] = [
 fn outputs_equal_those_of_the_python_api() {
     for (file, expected) in PYTHON {
         let image = tensor("image", ElementType::Float32, &[1, 1, 8, 8], Values::Ones);
-        let Some((done, folder)) = run_model(&model(file), vec![image]) else { return };
+        let (done, folder) = run_model(need!(onnxruntime), &model(file), vec![image]);
         assert_eq!(done.failure, None);
         for (found, expected) in floats(folder.path(), 0).into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-5, "{file}: {found} is not {expected}");
@@ -161,7 +140,7 @@ fn every_type_of_input_is_fed() {
         tensor("number", ElementType::Int64, &[n], Values::Random),
         tensor("flag", ElementType::Bool, &[n], Values::Random),
     ];
-    let Some((done, folder)) = run_model(&model("tests/fixtures/models/input_types.onnx"), tensors) else { return };
+    let (done, folder) = run_model(need!(onnxruntime), &model("tests/fixtures/models/input_types.onnx"), tensors);
     assert_eq!(done.failure, None);
     let values = floats(folder.path(), 0);
     assert!(values.iter().all(|value| value.is_finite()));
@@ -172,7 +151,7 @@ fn every_type_of_input_is_fed() {
 #[test]
 fn outputs_whose_shape_varies_are_allocated_by_the_runtime_and_said_to_be() {
     let x = tensor("x", ElementType::Float32, &[64], Values::Random);
-    let Some((done, _folder)) = run_model(&model("tests/fixtures/models/dynamic_output.onnx"), vec![x]) else { return };
+    let (done, _folder) = run_model(need!(onnxruntime), &model("tests/fixtures/models/dynamic_output.onnx"), vec![x]);
     assert_eq!(done.failure, None);
     assert_eq!(done.data.output_shapes, None);
     assert!(done.data.placement.unwrap().dynamic_outputs);
@@ -182,7 +161,7 @@ fn outputs_whose_shape_varies_are_allocated_by_the_runtime_and_said_to_be() {
 #[test]
 fn a_stale_shape_of_an_output_is_the_runtimes_to_warn_of() {
     let x = tensor("x", ElementType::Float32, &[2, 3], Values::Random);
-    let Some((done, folder)) = run_model(&model("tests/fixtures/models/stale_output.onnx"), vec![x]) else { return };
+    let (done, folder) = run_model(need!(onnxruntime), &model("tests/fixtures/models/stale_output.onnx"), vec![x]);
     assert_eq!(done.failure, None);
     assert!(done.data.measured.len() >= 20);
     assert_eq!(done.data.output_hash, done.data.output_hash_after);
@@ -194,7 +173,7 @@ fn a_stale_shape_of_an_output_is_the_runtimes_to_warn_of() {
 fn texts_sequences_and_maps_are_measured_and_read() {
     let x = tensor("x", ElementType::Float32, &[4, 2], Values::Random);
     let file = model("tests/fixtures/models/outputs_of_every_kind.onnx");
-    let Some((done, folder)) = run_model(&file, vec![x]) else { return };
+    let (done, folder) = run_model(need!(onnxruntime), &file, vec![x]);
     assert_eq!(done.failure, None);
     assert!(done.data.measured.len() >= 20);
     let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
@@ -212,7 +191,7 @@ fn texts_sequences_and_maps_are_measured_and_read() {
 fn classes_indices_masks_parts_and_optional_outputs_are_read() {
     let x = tensor("x", ElementType::Float32, &[4, 16], Values::Random);
     let file = model("tests/fixtures/models/classes_and_indices.onnx");
-    let Some((done, folder)) = run_model(&file, vec![x]) else { return };
+    let (done, folder) = run_model(need!(onnxruntime), &file, vec![x]);
     assert_eq!(done.failure, None);
     let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
     assert_eq!(outputs.len(), 8);
@@ -248,7 +227,7 @@ fn failures_carry_the_runtimes_own_message() {
     ];
     for (name, input, kind, says) in cases {
         let file = model(&format!("tests/fixtures/models/{name}.onnx"));
-        let Some((done, _folder)) = run_model(&file, vec![input]) else { return };
+        let (done, _folder) = run_model(need!(onnxruntime), &file, vec![input]);
         let failure = done.failure.unwrap();
         assert!(failure.message.contains(says), "{name}: `{says}` is not in: {}", failure.message);
         assert_eq!(failure.kind, kind, "{name}: {}", failure.message);
@@ -260,9 +239,9 @@ fn options_of_the_provider_are_used_or_refused() {
     let file = model("experiments/models/digits-mlp.onnx");
     let image = || vec![tensor("image", ElementType::Float32, &[1, 1, 8, 8], Values::Ones)];
     let option = |name: &str| BTreeMap::from([(name.to_owned(), "1".to_owned())]);
-    let Some((done, _folder)) = run_model_with(&file, image(), option("use_arena")) else { return };
+    let (done, _folder) = run_model_with(need!(onnxruntime), &file, image(), option("use_arena"));
     assert_eq!(done.failure, None);
-    let Some((done, _folder)) = run_model_with(&file, image(), option("use_aerna")) else { return };
+    let (done, _folder) = run_model_with(need!(onnxruntime), &file, image(), option("use_aerna"));
     let failure = done.failure.unwrap();
     assert_eq!(
         (failure.kind, failure.message.as_str()),
@@ -273,15 +252,13 @@ fn options_of_the_provider_are_used_or_refused() {
 #[test]
 fn outputs_that_are_no_numbers_are_named() {
     let x = tensor("x", ElementType::Float32, &[4], Values::Random);
-    let Some((done, _folder)) = run_model(&model("tests/fixtures/models/not_a_number.onnx"), vec![x]) else { return };
+    let (done, _folder) = run_model(need!(onnxruntime), &model("tests/fixtures/models/not_a_number.onnx"), vec![x]);
     assert_eq!(done.data.non_finite, ["y"]);
 }
 
 #[test]
 fn a_run_that_its_budget_leaves_too_short_for_a_verdict_stays_out_of_reports() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
     // The first block is measured whatever the budget is.
@@ -297,9 +274,7 @@ fn a_run_that_its_budget_leaves_too_short_for_a_verdict_stays_out_of_reports() {
 
 #[test]
 fn a_damaged_model_is_a_failed_cell_and_the_others_go_on() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     let whole = std::fs::read(model("experiments/models/digits-mlp.onnx")).unwrap();
     std::fs::write(place.path("whole.onnx"), &whole).unwrap();
@@ -333,9 +308,7 @@ fn a_library_that_is_none_fails_every_cell_with_a_reason() {
 
 #[test]
 fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     let models =
         ["mlp", "cnn"].map(|name| std::fs::read(model(&format!("experiments/models/digits-{name}.onnx"))).unwrap());
@@ -359,9 +332,7 @@ fn a_model_that_changes_while_it_is_measured_is_a_failed_run() {
 
 #[test]
 fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     std::fs::copy(model("experiments/models/digits-mlp.onnx"), place.path("mlp.onnx")).unwrap();
     let done = place.run(&["mlp.onnx"]).expect_code(0);

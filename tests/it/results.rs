@@ -7,7 +7,8 @@ use perfrun::internals::plan::SkipKind;
 use perfrun::internals::results::{self, Status};
 use serde_json::Value;
 
-use crate::check_it_yourself::{ask, packages, python};
+use crate::check_it_yourself::{ask, python};
+use crate::need::need;
 use crate::support::Workplace;
 
 fn root() -> &'static Path {
@@ -136,7 +137,7 @@ fn controls_goals_and_skips_are_data() {
 /// The blocks of the reference: a line of a shell, three of Python, a query.
 #[test]
 fn the_commands_of_the_reference_do_what_they_say() {
-    let Ok(packages) = packages() else { return };
+    let packages = need!(duckdb);
     let place = measured();
     let folder = place.path("reports/x");
     let read = results::read(&folder.join(results::FILE)).unwrap();

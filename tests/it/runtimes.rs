@@ -1,12 +1,12 @@
 //! The runtimes axis: with scripted latencies, with two real versions of ONNX Runtime, and in records that have none.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use perfrun::internals::experiment::{Axis, Package};
-use perfrun::internals::prepare::runtime;
+use perfrun::internals::experiment::Axis;
 use perfrun::internals::record::{Arm, Outcome, Record};
 
+use crate::need::need;
 use crate::support::Workplace;
 
 const SCRIPTED: &str = "backend: mock\nmodels: [m]\ninputs: { batch: [1, 8] }\nruntimes: [old, new]\nruns: 5\n\
@@ -71,16 +71,6 @@ fn variants_are_compared_with_the_reference_of_their_runtime() {
     assert_eq!(compared, expected.map(|(cell, reference)| (cell.to_owned(), reference.to_owned())));
 }
 
-/// Two versions, fetched as a first run does; `None` where that cannot be.
-fn two_versions() -> Option<[PathBuf; 2]> {
-    crate::onnxruntime::library().as_ref().ok()?;
-    let fetch = |version: &str| {
-        let found = runtime::install(Package::Onnxruntime, version, &runtime::cache_folder(), &mut |_| {});
-        found.map(|library| library.path).ok()
-    };
-    Some([fetch("1.30.0")?, fetch("1.31.1")?])
-}
-
 fn real(runtimes: &str) -> Workplace {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
     let place = Workplace::new();
@@ -109,7 +99,7 @@ fn versions_by_runtime(record: &Record) -> BTreeMap<String, BTreeSet<String>> {
 
 #[test]
 fn every_run_loads_the_library_of_its_runtime() {
-    let Some([old, _]) = two_versions() else { return };
+    let [old, _] = need!(two_onnxruntimes);
     let place = real("[1.30.0, 1.31.1, { name: mine, path: build }]");
     std::fs::create_dir(place.path("build")).unwrap();
     std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
@@ -132,7 +122,7 @@ fn every_run_loads_the_library_of_its_runtime() {
 
 #[test]
 fn a_record_goes_on_with_the_libraries_that_it_began_with() {
-    let Some([old, new]) = two_versions() else { return };
+    let [old, new] = need!(two_onnxruntimes);
     let place = real("[1.31.1, { name: mine, path: build }]");
     std::fs::create_dir(place.path("build")).unwrap();
     std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
@@ -148,7 +138,7 @@ fn a_record_goes_on_with_the_libraries_that_it_began_with() {
 
 #[test]
 fn a_flag_and_runtimes_contradict_each_other() {
-    let Some([old, _]) = two_versions() else { return };
+    let [old, _] = need!(two_onnxruntimes);
     let place = real("[1.30.0, 1.31.1]");
     let refused = place.run(&["x.yaml", "--runtime", old.to_str().unwrap()]).expect_code(2);
     assert!(refused.stderr.contains("conflicts with"), "{}", refused.stderr);
@@ -170,9 +160,7 @@ fn a_version_that_cannot_be_had_ends_the_command_with_the_way_out() {
 
 #[test]
 fn options_of_the_provider_and_the_execution_mode_reach_the_session() {
-    if crate::onnxruntime::library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = real("[1.31.1]");
     let spec = place.read("x.yaml").replace("runtimes: [1.31.1]\n", "").replace(
         "[{ name: one, threads: 1 }]",

@@ -9,15 +9,19 @@ use walkdir::WalkDir;
 
 /// Every source file: perfrun's by its path below `src`, another package's by its path below the root.
 fn sources() -> Vec<(PathBuf, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = [(root.join("src"), root.join("src")), (root.join("crates"), root.to_owned())];
-    let files = folders.iter().flat_map(|(folder, base)| {
-        let entries = WalkDir::new(folder).sort_by_file_name().into_iter();
-        entries.map(move |entry| (entry.unwrap().into_path(), base))
-    });
+    let mut files = code_below("src");
+    let packages = code_below("crates").into_iter();
+    files.extend(packages.map(|(path, text)| (Path::new("crates").join(path), text)));
     files
-        .filter(|(path, _)| path.extension().is_some_and(|extension| extension == "rs"))
-        .map(|(path, base)| (path.strip_prefix(base).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
+}
+
+/// The source files below a folder of the repository, by their paths below it.
+fn code_below(folder: &str) -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let files = WalkDir::new(&root).sort_by_file_name().into_iter().map(|entry| entry.unwrap().into_path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .map(|path| (path.strip_prefix(&root).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
         .collect()
 }
 
@@ -100,7 +104,8 @@ fn within_a_room_the_order_holds_too() {
 
 #[test]
 fn crates_are_named_where_they_belong() {
-    let rules: [(&str, &[&str]); 4] = [
+    let rules: [(&str, &[&str]); 5] = [
+        ("tracing_subscriber::", &["ui/verbose.rs"]),
         ("ort::", &["worker/backend/onnxruntime/"]),
         ("polars::", &["data/table/"]),
         ("nvml_wrapper::", &["device/nvidia.rs"]),
@@ -117,6 +122,16 @@ fn crates_are_named_where_they_belong() {
             assert!(!named || places.iter().any(|place| shown.starts_with(place)), "{shown} names {name}");
         }
     }
+}
+
+/// What a worker does is told by its parent, between commands.
+#[test]
+fn nothing_is_told_where_a_worker_measures() {
+    const PARENT: [&str; 2] = ["worker/conversation.rs", "worker/process.rs"];
+    let tells = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
+    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("worker") && tells(text));
+    let found: Vec<String> = of_worker.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    assert_eq!(found, PARENT);
 }
 
 /// Every way by which a text leaves perfrun for somebody's eyes, and the files that may take it. Each of them makes what it
@@ -217,6 +232,20 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
                 index + 1
             );
         }
+    }
+}
+
+/// What a machine lacks is asked for by `need!`, which says so and can be required.
+#[test]
+fn no_test_ends_early_by_itself() {
+    let files = [code_below("src"), code_below("tests")].concat();
+    let tests: Vec<_> = files
+        .iter()
+        .flat_map(|(path, text)| code::test_functions(text).into_iter().map(move |test| (path, test)))
+        .collect();
+    assert!(tests.len() > 1500, "{} tests", tests.len());
+    for (path, test) in tests {
+        assert!(!code::has_word(&test, "return"), "{} returns from a test, which then passes:\n{test}", path.display());
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use perfrun::internals::data::digest;
 use perfrun::internals::record::{Outcome, VariantOrigin};
 
-use crate::onnxruntime::library;
+use crate::need::need;
 use crate::support::Workplace;
 
 const WRONG: &str = "\
@@ -84,9 +84,7 @@ fn by_hand(place: &Workplace, model: &str, precision: &str) -> String {
 
 #[test]
 fn a_conversion_by_hand_says_that_accuracy_was_not_measured() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     let cnn = model("digits-cnn.onnx");
     cache(&place);
@@ -126,9 +124,7 @@ fn model(name: &str) -> String {
 
 #[test]
 fn every_precision_is_converted_run_and_compared() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
     let place = Workplace::with_spec(&format!(
         "models: ['{cnn}', '{mlp}']
@@ -176,9 +172,7 @@ variants:
 
 #[test]
 fn what_is_chosen_for_a_step_of_a_decoder_runs() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let step = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models/decoder_step.onnx");
     let sizes = "batch: 3, decoder_sequence_length: 2, past_decoder_sequence_length_of_layers: 5";
     let place = Workplace::with_spec(&format!("models: ['{}']\ninputs: {{ {sizes} }}\n{SHORT}", step.display()));
@@ -203,9 +197,7 @@ fn cache(place: &Workplace) -> std::path::PathBuf {
 
 #[test]
 fn a_file_that_was_replaced_is_not_gone_on_with_however_often() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let mlp = model("digits-mlp.onnx");
     let spec = format!(
         "models: [{{ path: '{mlp}', files: {{ mine: own.onnx }} }}]\ninputs: {{ batch: 1 }}\nvariants: [fp32, {{ name: mine }}]\n{SHORT}"
@@ -232,9 +224,7 @@ fn a_file_that_was_replaced_is_not_gone_on_with_however_often() {
 
 #[test]
 fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alone() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let (cnn, mlp) = (model("digits-cnn.onnx"), model("digits-mlp.onnx"));
     let spec = |own: &str| {
         format!(
@@ -412,11 +402,7 @@ fn model_of_calls(path: &Path) {
         FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
     };
     let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let opset = |domain: &str, version| OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version),
-        ..Default::default()
-    };
+    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
     let imports = vec![opset("", 17), opset("mine", 1)];
     let layer = FunctionProto {
         name: Some("Layer".to_owned()),
@@ -447,7 +433,7 @@ fn model_of_calls(path: &Path) {
     };
     let model = ModelProto {
         ir_version: Some(8),
-        graph: Some(graph).into(),
+        graph: Some(graph),
         opset_import: imports,
         functions: vec![layer],
         ..Default::default()
@@ -488,9 +474,7 @@ fn labels_and_classes_are_equal_or_not() {
 /// A classifier as skl2onnx writes it: a text as label, probabilities as a sequence of maps.
 #[test]
 fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let fixture = |name: &str| format!("{}/tests/fixtures/models/{name}", env!("CARGO_MANIFEST_DIR"));
     let measured = |inputs: &str, more: &str| {
         let place = Workplace::with_spec(&format!(
@@ -533,9 +517,7 @@ fn classifiers_are_compared_by_their_labels_and_scored_by_name() {
 
 #[test]
 fn functions_of_a_model_are_converted_inside() {
-    if library().is_err() {
-        return;
-    }
+    need!(onnxruntime);
     let place = Workplace::new();
     model_of_calls(&place.path("net.onnx"));
     place.write("x.yaml", &format!("models: net.onnx\nvariants: [fp32, fp16, int8, int4]\n{SHORT}"));

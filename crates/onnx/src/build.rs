@@ -3,8 +3,6 @@
 //! Input: plain values. Output: messages of the standard, with the types that its checker asks for. Deliberately absent:
 //! whether an operator has such an attribute.
 
-use protobuf::EnumOrUnknown;
-
 use super::proto::attribute_proto::AttributeType;
 use super::proto::{
     AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
@@ -59,7 +57,7 @@ impl NodeProto {
 
     /// A tensor attribute.
     pub fn tensor(&self, name: &str) -> Option<&TensorProto> {
-        self.named_attribute(name)?.t.as_ref()
+        self.named_attribute(name)?.t.as_deref()
     }
 
     /// Whether it is of the standard's own operator set.
@@ -92,37 +90,37 @@ impl NodeProto {
 
 impl AttributeProto {
     fn of(name: &str, kind: AttributeType) -> Self {
-        AttributeProto { name: Some(name.to_owned()), type_: Some(EnumOrUnknown::new(kind)), ..Default::default() }
+        AttributeProto { name: Some(name.to_owned()), r#type: Some(kind.into()), ..Default::default() }
     }
 
     /// An integer.
     pub fn of_int(name: &str, value: i64) -> Self {
-        AttributeProto { i: Some(value), ..AttributeProto::of(name, AttributeType::INT) }
+        AttributeProto { i: Some(value), ..AttributeProto::of(name, AttributeType::Int) }
     }
 
     /// Integers.
     pub fn of_ints(name: &str, values: &[i64]) -> Self {
-        AttributeProto { ints: values.to_vec(), ..AttributeProto::of(name, AttributeType::INTS) }
+        AttributeProto { ints: values.to_vec(), ..AttributeProto::of(name, AttributeType::Ints) }
     }
 
     /// A float.
     pub fn of_float(name: &str, value: f32) -> Self {
-        AttributeProto { f: Some(value), ..AttributeProto::of(name, AttributeType::FLOAT) }
+        AttributeProto { f: Some(value), ..AttributeProto::of(name, AttributeType::Float) }
     }
 
     /// A text.
     pub fn of_text(name: &str, value: &str) -> Self {
-        AttributeProto { s: Some(value.as_bytes().to_vec()), ..AttributeProto::of(name, AttributeType::STRING) }
+        AttributeProto { s: Some(value.as_bytes().to_vec()), ..AttributeProto::of(name, AttributeType::String) }
     }
 
     /// A tensor.
     pub fn of_tensor(name: &str, value: TensorProto) -> Self {
-        AttributeProto { t: Some(value).into(), ..AttributeProto::of(name, AttributeType::TENSOR) }
+        AttributeProto { t: Some(value.into()), ..AttributeProto::of(name, AttributeType::Tensor) }
     }
 
     /// A graph.
     pub fn of_graph(name: &str, value: GraphProto) -> Self {
-        AttributeProto { g: Some(value).into(), ..AttributeProto::of(name, AttributeType::GRAPH) }
+        AttributeProto { g: Some(value.into()), ..AttributeProto::of(name, AttributeType::Graph) }
     }
 }
 
@@ -138,16 +136,15 @@ impl ValueInfoProto {
             };
             tensor_shape_proto::Dimension { value, ..Default::default() }
         };
-        let shape =
-            shape.map(|shape| TensorShapeProto { dim: shape.iter().map(dimension).collect(), ..Default::default() });
-        let tensor = type_proto::Tensor { elem_type: element.code(), shape: shape.into(), ..Default::default() };
+        let shape = shape.map(|shape| TensorShapeProto { dim: shape.iter().map(dimension).collect() });
+        let tensor = type_proto::Tensor { elem_type: element.code(), shape };
         let type_ = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), ..Default::default() };
-        ValueInfoProto { name: Some(name.to_owned()), type_: Some(type_).into(), ..Default::default() }
+        ValueInfoProto { name: Some(name.to_owned()), r#type: Some(type_), ..Default::default() }
     }
 
     /// Changes the element type of a tensor; other types stay.
     pub fn set_element(&mut self, element: &ElementType) {
-        if let Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), .. }) = self.type_.as_mut() {
+        if let Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), .. }) = self.r#type.as_mut() {
             tensor.elem_type = element.code();
         }
     }
@@ -156,7 +153,7 @@ impl ValueInfoProto {
 impl ModelProto {
     /// A model of a graph, of the standard's operators as every supported runtime has them.
     pub fn of_graph(graph: GraphProto) -> Self {
-        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
         model.import("", 17);
         model
     }
@@ -172,7 +169,7 @@ impl ModelProto {
     pub fn import(&mut self, domain: &str, version: i64) {
         if self.opset(domain).is_none() {
             let (domain, version) = (Some(domain.to_owned()), Some(version));
-            self.opset_import.push(OperatorSetIdProto { domain, version, ..Default::default() });
+            self.opset_import.push(OperatorSetIdProto { domain, version });
         }
     }
 }

@@ -8,11 +8,11 @@
 //! model, and writing takes none beside it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use protobuf::{CodedInputStream, EnumOrUnknown, Message};
-use reading::plain_file;
+use prost::Message;
+use reading::{memory_bytes, plain_file};
 
 use super::error::{OnnxError, OnnxErrorKind};
 use super::external::{check_external_data, take_in_external_data};
@@ -22,6 +22,8 @@ use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
 use super::skeleton::{KEPT, skeleton};
+use super::stream::{self, ReadProblem};
+use super::unknown;
 use super::wire::{Fault, Wire};
 
 /// What a protobuf message may hold, less room for what stands around the weights.
@@ -33,9 +35,6 @@ const LEAST_EXTERNAL_BYTES: usize = 1024;
 /// Where a weight may begin in a file of its own, so that it can be mapped into memory.
 const EXTERNAL_ALIGNMENT: u64 = 4096;
 
-/// Messages in messages: a graph in an attribute of a node is three levels, and `read_header` refuses more than 64 graphs.
-const DEEPEST_MESSAGE: u32 = 256;
-
 /// Reads the model at `path` with all its weights.
 ///
 /// # Errors
@@ -45,8 +44,12 @@ const DEEPEST_MESSAGE: u32 = 256;
 pub fn load(path: &Path) -> Result<ModelProto, OnnxError> {
     // It finds pointers, pipes, truncation and damage, and says where.
     read_header(path)?;
-    let file = open(path)?;
-    whole_model(path, &mut BufReader::with_capacity(1 << 16, file), u64::MAX)
+    let (mut file, size) = open(path)?;
+    let memory = memory_bytes().unwrap_or(u64::MAX);
+    if size > memory {
+        return Err(OnnxError { path: path.to_owned(), kind: OnnxErrorKind::TooLarge { memory } });
+    }
+    whole_model(path, &mut file, size, u64::MAX)
 }
 
 /// Reads the model at `path` without the content of its weights, but for small ones: what shapes and costs follow from.
@@ -56,18 +59,20 @@ pub fn load(path: &Path) -> Result<ModelProto, OnnxError> {
 /// As [`load`].
 pub fn load_graph(path: &Path) -> Result<ModelProto, OnnxError> {
     read_header(path)?;
-    whole_model(path, &mut skeleton_of(path)?.as_slice(), KEPT)
+    let skeleton = skeleton_of(path)?;
+    whole_model(path, &mut skeleton.as_slice(), skeleton.len() as u64, KEPT)
 }
 
 /// Makes sure that the weights of the model at `path`, whose header was read, are where it says, without reading them.
 pub(super) fn check_weights(path: &Path) -> Result<(), OnnxError> {
-    let model = parse(path, &mut skeleton_of(path)?.as_slice())?;
+    let skeleton = skeleton_of(path)?;
+    let model = parse(path, &mut skeleton.as_slice(), skeleton.len() as u64)?;
     check_external_data(&model, path).map_err(|kind| OnnxError { path: path.to_owned(), kind })
 }
 
-fn whole_model(path: &Path, bytes: &mut dyn BufRead, largest: u64) -> Result<ModelProto, OnnxError> {
+fn whole_model(path: &Path, source: &mut dyn Read, size: u64, largest: u64) -> Result<ModelProto, OnnxError> {
     let fail = |kind| OnnxError { path: path.to_owned(), kind };
-    let mut model = parse(path, bytes)?;
+    let mut model = parse(path, source, size)?;
     check_functions(&model).map_err(fail)?;
     if let Some(graph) = model.graph.as_mut() {
         order::sort(graph);
@@ -76,32 +81,49 @@ fn whole_model(path: &Path, bytes: &mut dyn BufRead, largest: u64) -> Result<Mod
     Ok(model)
 }
 
-fn open(path: &Path) -> Result<File, OnnxError> {
-    plain_file::open(path).map_err(|error| OnnxError { path: path.to_owned(), kind: OnnxErrorKind::Io(error) })
+/// The file, and its size.
+fn open(path: &Path) -> Result<(File, u64), OnnxError> {
+    let opened = plain_file::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (size, file) = opened.map_err(|error| OnnxError { path: path.to_owned(), kind: OnnxErrorKind::Io(error) })?;
+    Ok((file, size))
+}
+
+/// Fields of the model at `path` that this version of perfrun does not know, so that [`load`] leaves them out; the first
+/// ones, as `field 27 of ModelProto`.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn unknown_fields(path: &Path) -> Result<Vec<String>, OnnxError> {
+    let found = walked(path, unknown::unknown_fields)?;
+    Ok(found.into_iter().map(|(message, number)| format!("field {number} of {message}")).collect())
 }
 
 fn skeleton_of(path: &Path) -> Result<Vec<u8>, OnnxError> {
-    let fail = |kind| OnnxError { path: path.to_owned(), kind };
-    let file = open(path)?;
-    let size = file.metadata().map_err(|error| fail(OnnxErrorKind::Io(error)))?.len();
-    skeleton(Wire::new(file, size)).map_err(|fault| match fault {
-        Fault::Io(error) => fail(OnnxErrorKind::Io(error)),
-        Fault::Truncated { offset, missing } => fail(OnnxErrorKind::Truncated { offset, missing }),
-        Fault::Damaged { offset, detail } => fail(OnnxErrorKind::Damaged { offset, detail }),
+    walked(path, skeleton)
+}
+
+fn walked<T>(path: &Path, walk: impl FnOnce(Wire<File>) -> Result<T, Fault>) -> Result<T, OnnxError> {
+    let (file, size) = open(path)?;
+    walk(Wire::new(file, size)).map_err(|fault| {
+        let kind = match fault {
+            Fault::Io(error) => OnnxErrorKind::Io(error),
+            Fault::Truncated { offset, missing } => OnnxErrorKind::Truncated { offset, missing },
+            Fault::Damaged { offset, detail } => OnnxErrorKind::Damaged { offset, detail },
+        };
+        OnnxError { path: path.to_owned(), kind }
     })
 }
 
 /// The model as its file has it.
-fn parse(path: &Path, bytes: &mut dyn BufRead) -> Result<ModelProto, OnnxError> {
-    let mut input = CodedInputStream::from_buf_read(bytes);
-    input.set_recursion_limit(DEEPEST_MESSAGE);
-    let mut model = ModelProto::new();
-    model.merge_from(&mut input).map_err(|error| {
-        let kind = OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() };
+fn parse(path: &Path, source: &mut dyn Read, size: u64) -> Result<ModelProto, OnnxError> {
+    stream::read(source, size).map_err(|problem| {
+        let kind = match problem {
+            ReadProblem::Io(error) => OnnxErrorKind::Io(error),
+            ReadProblem::Content(error) => OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() },
+        };
         OnnxError { path: path.to_owned(), kind }
-    })?;
-    drop(input);
-    Ok(model)
+    })
 }
 
 /// Writes a model to `path`, and to `<path>.data` what would not fit; returns what was written, the model first.
@@ -117,14 +139,14 @@ pub fn save(model: ModelProto, path: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn save_within(mut model: ModelProto, path: &Path, largest: u64) -> io::Result<Vec<PathBuf>> {
     let mut written = vec![path.to_owned()];
-    if model.compute_size() > largest {
+    if model.encoded_len() as u64 > largest {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(".data");
         let data = path.with_file_name(&name);
         move_weights_out(&mut model, &data, &name.to_string_lossy())?;
         written.push(data);
     }
-    whole(path, |file| model.write_to_writer(file).map_err(io::Error::other))?;
+    whole(path, |file| stream::write(model, file))?;
     Ok(written)
 }
 
@@ -156,15 +178,11 @@ fn move_out(tensor: &mut TensorProto, file: &mut dyn Write, position: &mut u64, 
     let bytes = tensor.raw_data.take().unwrap_or_default();
     file.write_all(&bytes)?;
     *position = offset + bytes.len() as u64;
-    let entry = |key: &str, value: String| StringStringEntryProto {
-        key: Some(key.to_owned()),
-        value: Some(value),
-        ..Default::default()
-    };
+    let entry = |key: &str, value: String| StringStringEntryProto { key: Some(key.to_owned()), value: Some(value) };
     let (offset, length) = (offset.to_string(), bytes.len().to_string());
     tensor.external_data =
         vec![entry("location", location.to_owned()), entry("offset", offset), entry("length", length)];
-    tensor.data_location = Some(EnumOrUnknown::new(DataLocation::EXTERNAL));
+    tensor.data_location = Some(DataLocation::External.into());
     Ok(())
 }
 
@@ -227,5 +245,19 @@ mod tests {
         std::fs::remove_file(&written[1]).unwrap();
         let error = load(&path).unwrap_err();
         assert_eq!(error.kind.to_string(), "its external data file `model.onnx.data` is missing");
+    }
+    #[test]
+    fn a_file_of_holes_is_not_taken_into_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        // Field 31 is nobody's, and longer than memory.
+        let length = memory_bytes().unwrap().next_power_of_two();
+        let mut bytes = [&model().encode_to_vec()[..], &[0xfa, 0x01]].concat();
+        prost::encoding::encode_varint(length, &mut bytes);
+        std::fs::write(&path, &bytes).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(bytes.len() as u64 + length).unwrap();
+        assert!(matches!(load(&path).unwrap_err().kind, OnnxErrorKind::TooLarge { .. }));
+        assert_eq!(unknown_fields(&path).unwrap(), ["field 31 of ModelProto"]);
+        assert!(load_graph(&path).is_err());
     }
 }

@@ -202,7 +202,7 @@ impl Check<'_> {
 fn given(graph: &GraphProto) -> HashSet<&str> {
     let inputs = graph.input.iter().map(|input| input.name());
     let stored = graph.initializer.iter().map(|tensor| tensor.name());
-    inputs.chain(stored).chain(graph.sparse_initializer.iter().map(|sparse| sparse.values.name())).collect()
+    inputs.chain(stored).chain(graph.sparse_initializer.iter().map(|sparse| sparse.name())).collect()
 }
 
 /// A graph inside a node may use what the graph around it makes later, and then it is the order that is wrong.
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(check_graph(&model), Err(GraphProblem::UnknownOpset { found: 99 }));
         model.opset_import.clear();
         assert_eq!(check_graph(&model), Err(GraphProblem::NoOpset));
-        model.graph.clear();
+        model.graph = None;
         assert_eq!(check_graph(&model).unwrap_err().to_string(), "the model has no graph");
     }
 

@@ -79,8 +79,8 @@ mod tests {
 
     #[test]
     fn nodes_follow_what_they_use_and_else_stay() {
-        let mut graph = GraphProto::new();
-        let inner = GraphProto { node: vec![node("inner", &["b"], &["i"])], ..GraphProto::new() };
+        let mut graph = GraphProto::default();
+        let inner = GraphProto { node: vec![node("inner", &["b"], &["i"])], ..GraphProto::default() };
         let attribute = AttributeProto::of_graph("then_branch", inner);
         let branch = NodeProto::of("If", "branch", &["c"], &["r"], vec![attribute]);
         graph.node = vec![branch, node("c", &["b"], &["c"]), node("d", &["x"], &["d"]), node("b", &["x"], &["b"])];
@@ -93,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_cycle_is_left_for_the_check_of_the_graph() {
-        let mut graph = GraphProto::new();
-        graph.node = vec![node("a", &["b"], &["a"]), node("b", &["a"], &["b"]), node("c", &["x"], &["c"])];
+        let node = vec![node("a", &["b"], &["a"]), node("b", &["a"], &["b"]), node("c", &["x"], &["c"])];
+        let mut graph = GraphProto { node, ..Default::default() };
         sort(&mut graph);
         assert_eq!(names(&graph), ["a", "b", "c"]);
     }

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use protobuf::MessageField;
-
 use super::proto::tensor_shape_proto::dimension::Value::{DimParam, DimValue};
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
@@ -14,10 +12,10 @@ use super::{Asked, Dimension, ElementType, ShapeProblem, Signature, TensorType, 
 
 pub(super) fn value_info(name: &str, shape: Vec<tensor_shape_proto::dimension::Value>) -> ValueInfoProto {
     let dimension = |value| tensor_shape_proto::Dimension { value: Some(value), ..Default::default() };
-    let shape = TensorShapeProto { dim: shape.into_iter().map(dimension).collect(), ..Default::default() };
-    let tensor = type_proto::Tensor { elem_type: Some(1), shape: Some(shape).into(), ..Default::default() };
+    let shape = TensorShapeProto { dim: shape.into_iter().map(dimension).collect() };
+    let tensor = type_proto::Tensor { elem_type: Some(1), shape: Some(shape) };
     let type_ = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), ..Default::default() };
-    ValueInfoProto { name: Some(name.to_owned()), type_: Some(type_).into(), ..Default::default() }
+    ValueInfoProto { name: Some(name.to_owned()), r#type: Some(type_), ..Default::default() }
 }
 
 pub(super) fn weight(name: &str, code: i32, dims: &[i64]) -> TensorProto {
@@ -26,23 +24,19 @@ pub(super) fn weight(name: &str, code: i32, dims: &[i64]) -> TensorProto {
         name: Some(name.to_owned()),
         data_type: Some(code),
         dims: dims.to_vec(),
-        raw_data: Some(vec![7; elements as usize * 4]),
+        raw_data: Some(vec![7; elements as usize * 4].into()),
         ..Default::default()
     }
 }
 
 pub(super) fn external_weight(name: &str, location: &str) -> TensorProto {
-    let entry = StringStringEntryProto {
-        key: Some("location".to_owned()),
-        value: Some(location.to_owned()),
-        ..Default::default()
-    };
+    let entry = StringStringEntryProto { key: Some("location".to_owned()), value: Some(location.to_owned()) };
     TensorProto {
         name: Some(name.to_owned()),
         data_type: Some(1),
         dims: vec![1000, 1000],
         external_data: vec![entry],
-        data_location: Some(tensor_proto::DataLocation::EXTERNAL.into()),
+        data_location: Some(tensor_proto::DataLocation::External.into()),
         ..Default::default()
     }
 }
@@ -53,13 +47,13 @@ pub(super) fn node(operator: &str, domain: &str, attribute: Vec<AttributeProto>)
 
 /// A model with a case of everything that the header tells.
 pub(super) fn model() -> ModelProto {
-    let constant = AttributeProto { t: Some(weight("", 1, &[4])).into(), ..Default::default() };
+    let constant = AttributeProto { t: Some(weight("", 1, &[4]).into()), ..Default::default() };
     let branch = GraphProto { initializer: vec![weight("b", 10, &[3])], ..Default::default() };
-    let branch = AttributeProto { g: Some(branch).into(), ..Default::default() };
-    let fill = AttributeProto { t: Some(weight("", 1, &[1])).into(), ..Default::default() };
+    let branch = AttributeProto { g: Some(branch.into()), ..Default::default() };
+    let fill = AttributeProto { t: Some(weight("", 1, &[1]).into()), ..Default::default() };
     let sparse = SparseTensorProto {
-        values: Some(weight("sparse", 1, &[5])).into(),
-        indices: Some(weight("", 7, &[5])).into(),
+        values: Some(weight("sparse", 1, &[5])),
+        indices: Some(weight("", 7, &[5])),
         ..Default::default()
     };
     let graph = GraphProto {
@@ -81,12 +75,12 @@ pub(super) fn model() -> ModelProto {
         output: vec![value_info("y", vec![DimParam("N".to_owned()), DimValue(10)])],
         ..Default::default()
     };
-    let body = node("Constant", "", vec![AttributeProto { t: Some(weight("", 1, &[9])).into(), ..Default::default() }]);
+    let body = node("Constant", "", vec![AttributeProto { t: Some(weight("", 1, &[9]).into()), ..Default::default() }]);
     ModelProto {
         ir_version: Some(8),
         producer_name: Some("tests".to_owned()),
         producer_version: Some("1.2".to_owned()),
-        graph: MessageField::some(graph),
+        graph: Some(graph),
         opset_import: vec![OperatorSetIdProto { version: Some(17), ..Default::default() }],
         functions: vec![FunctionProto { node: vec![body], ..Default::default() }],
         ..Default::default()
@@ -114,7 +108,7 @@ pub(super) fn model_of(
         output: value_infos(outputs),
         ..Default::default()
     };
-    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
     model.import("", opset);
     model
 }

@@ -56,7 +56,7 @@ impl fmt::Display for TensorType {
 
 impl From<&ValueInfoProto> for TensorType {
     fn from(value: &ValueInfoProto) -> Self {
-        let (element, shape) = match value.type_.as_ref() {
+        let (element, shape) = match value.r#type.as_ref() {
             Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), .. }) => {
                 (ElementType::from_code(tensor.elem_type()), tensor.shape.as_ref().map(dimensions))
             }
@@ -261,7 +261,7 @@ fn type_name(proto: &TypeProto, depth: usize) -> String {
     if depth == DEEPEST_TYPE {
         return "...".to_owned();
     }
-    let inner = |inner: &protobuf::MessageField<TypeProto>| match inner.as_ref() {
+    let inner = |inner: &Option<Box<TypeProto>>| match inner {
         Some(inner) => type_name(inner, depth + 1),
         None => "undefined".to_owned(),
     };
@@ -286,14 +286,14 @@ mod tests {
     fn tensor_proto(code: i32, shape: Option<Vec<tensor_shape_proto::dimension::Value>>) -> TypeProto {
         let shape = shape.map(|values| {
             let dimension = |value| tensor_shape_proto::Dimension { value: Some(value), ..Default::default() };
-            TensorShapeProto { dim: values.into_iter().map(dimension).collect(), ..Default::default() }
+            TensorShapeProto { dim: values.into_iter().map(dimension).collect() }
         });
-        let tensor = Tensor { elem_type: Some(code), shape: shape.into(), ..Default::default() };
+        let tensor = Tensor { elem_type: Some(code), shape };
         TypeProto { value: Some(Value::TensorType(tensor)), ..Default::default() }
     }
 
     fn value_info(name: &str, type_: Option<TypeProto>) -> ValueInfoProto {
-        ValueInfoProto { name: Some(name.to_owned()), type_: type_.into(), ..Default::default() }
+        ValueInfoProto { name: Some(name.to_owned()), r#type: type_, ..Default::default() }
     }
 
     #[test]
@@ -320,10 +320,10 @@ mod tests {
 
     #[test]
     fn types_that_are_not_tensors_are_named() {
-        let map = Map { key_type: Some(7), value_type: Some(tensor_proto(1, None)).into(), ..Default::default() };
-        let map = TypeProto { value: Some(Value::MapType(map)), ..Default::default() };
-        let sequence = Sequence { elem_type: Some(map).into(), ..Default::default() };
-        let sequence = TypeProto { value: Some(Value::SequenceType(sequence)), ..Default::default() };
+        let map = Map { key_type: Some(7), value_type: Some(tensor_proto(1, None).into()) };
+        let map = TypeProto { value: Some(Value::MapType(map.into())), ..Default::default() };
+        let sequence = Sequence { elem_type: Some(map.into()) };
+        let sequence = TypeProto { value: Some(Value::SequenceType(sequence.into())), ..Default::default() };
         let tensor = TensorType::from(&value_info("y", Some(sequence)));
         assert_eq!(tensor.element, ElementType::Other("sequence(map(int64, float32))".to_owned()));
         assert!(tensor.element.is_comparable());

@@ -82,16 +82,16 @@ fn put(bytes: &mut Vec<u8>, mut value: u64) {
 mod tests {
     use std::io::Cursor;
 
-    use protobuf::Message;
+    use prost::Message;
 
     use super::*;
     use crate::proto::{AttributeProto, ModelProto, TensorProto};
     use crate::sample::model;
 
     fn skeleton_of(model: &ModelProto) -> ModelProto {
-        let bytes = model.write_to_bytes().unwrap();
+        let bytes = model.encode_to_vec();
         let size = bytes.len() as u64;
-        ModelProto::parse_from_bytes(&skeleton(Wire::new(Cursor::new(bytes), size)).unwrap()).unwrap()
+        ModelProto::decode(skeleton(Wire::new(Cursor::new(bytes), size)).unwrap().as_slice()).unwrap()
     }
 
     #[test]

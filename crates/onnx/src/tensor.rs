@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use half::{bf16, f16};
 
-use super::proto::TensorProto;
+use super::proto::{SparseTensorProto, TensorProto};
 use super::signature::ElementType;
 
 /// What is wrong with a tensor of a model.
@@ -45,6 +45,18 @@ pub enum TensorProblem {
 
 /// The largest tensor that is taken apart, in elements.
 const MOST_ELEMENTS: u64 = 1 << 40;
+
+impl SparseTensorProto {
+    /// What a node calls it: its values carry the name.
+    pub fn name(&self) -> &str {
+        self.values.as_ref().map_or("", |values| values.name())
+    }
+
+    /// What one element is.
+    pub fn element(&self) -> ElementType {
+        ElementType::from_code(self.values.as_ref().map_or(0, |values| values.data_type()))
+    }
+}
 
 impl TensorProto {
     /// What one element is.
@@ -110,6 +122,27 @@ impl TensorProto {
         }
     }
 
+    /// The same a few at a time, so that nothing beside the tensor takes memory where its bytes are float32.
+    ///
+    /// # Errors
+    ///
+    /// As [`TensorProto::floats`]; nothing is visited then.
+    pub(crate) fn each_floats(&self, visit: &mut dyn FnMut(&mut [f32])) -> Result<(), TensorProblem> {
+        const AT_A_TIME: usize = 1 << 14;
+        let Some(bytes) = self.raw_data.as_ref().filter(|_| self.element() == ElementType::Float32) else {
+            visit(&mut self.floats()?);
+            return Ok(());
+        };
+        self.check_length(self.elements()? * 4, bytes.len())?;
+        let mut values = Vec::with_capacity(AT_A_TIME);
+        for part in bytes.as_chunks::<4>().0.chunks(AT_A_TIME) {
+            values.clear();
+            values.extend(part.iter().map(|value| f32::from_le_bytes(*value)));
+            visit(&mut values);
+        }
+        Ok(())
+    }
+
     /// The elements of an integer or boolean tensor.
     ///
     /// # Errors
@@ -167,7 +200,7 @@ impl TensorProto {
             name: Some(name.to_owned()),
             data_type: element.code(),
             dims: shape.iter().map(|size| *size as i64).collect(),
-            raw_data: Some(bytes),
+            raw_data: Some(bytes.into()),
             ..Default::default()
         }
     }

@@ -29,30 +29,32 @@ impl GraphProto {
 impl NodeProto {
     /// The graphs in its attributes: branches of `If`, bodies of `Loop` and `Scan`.
     pub fn graphs(&self) -> impl Iterator<Item = &GraphProto> {
-        self.attribute.iter().flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+        self.attribute.iter().flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs))
     }
 
     /// The same, to be changed.
     pub fn graphs_mut(&mut self) -> impl Iterator<Item = &mut GraphProto> {
-        self.attribute.iter_mut().flat_map(|attribute| attribute.g.as_mut().into_iter().chain(&mut attribute.graphs))
+        self.attribute
+            .iter_mut()
+            .flat_map(|attribute| attribute.g.as_deref_mut().into_iter().chain(&mut attribute.graphs))
     }
 }
 
 impl AttributeProto {
     fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
-        self.t.iter().chain(&self.tensors).for_each(&mut *visit);
-        for sparse in self.sparse_tensor.iter().chain(&self.sparse_tensors) {
+        self.t.as_deref().into_iter().chain(&self.tensors).for_each(&mut *visit);
+        for sparse in self.sparse_tensor.as_deref().into_iter().chain(&self.sparse_tensors) {
             sparse.values.iter().chain(sparse.indices.iter()).for_each(&mut *visit);
         }
-        self.g.iter().chain(&self.graphs).for_each(|graph| graph.each_tensor(visit));
+        self.g.as_deref().into_iter().chain(&self.graphs).for_each(|graph| graph.each_tensor(visit));
     }
 
     fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
-        self.t.as_mut().into_iter().chain(&mut self.tensors).for_each(&mut *visit);
-        for sparse in self.sparse_tensor.as_mut().into_iter().chain(&mut self.sparse_tensors) {
+        self.t.as_deref_mut().into_iter().chain(&mut self.tensors).for_each(&mut *visit);
+        for sparse in self.sparse_tensor.as_deref_mut().into_iter().chain(&mut self.sparse_tensors) {
             sparse.values.as_mut().into_iter().chain(sparse.indices.as_mut()).for_each(&mut *visit);
         }
-        for graph in self.g.as_mut().into_iter().chain(&mut self.graphs) {
+        for graph in self.g.as_deref_mut().into_iter().chain(&mut self.graphs) {
             graph.each_tensor_mut(visit);
         }
     }

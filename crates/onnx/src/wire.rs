@@ -1,13 +1,13 @@
 //! The protobuf wire format as a stream of fields over a file, with the long ones skipped by seeking.
 //!
 //! Input: a readable, seekable source and its size. Output: field numbers with their values or places.
-//! Deliberately absent: what the fields mean, and groups (proto1; ONNX never had them). `protobuf::CodedInputStream` is
-//! not used here because it reads every byte that it skips: half a second for a gigabyte of weights.
+//! Deliberately absent: what the fields mean, and groups (proto1; ONNX never had them). `prost` is not
+//! used here because it reads every byte that it skips: half a second for a gigabyte of weights.
 //! Format: <https://protobuf.dev/programming-guides/encoding/>.
 
 use std::io::{self, BufReader, Read, Seek};
 
-use protobuf::Message;
+use prost::Message;
 
 /// Nothing that is read whole (a name, a type) takes more; a longer one is damage, and must not fill the memory.
 const LONGEST_READ: u64 = 16 << 20;
@@ -123,8 +123,8 @@ impl<R: Read + Seek> Wire<R> {
     }
 
     /// A message, whole.
-    pub(super) fn message<M: Message>(&mut self, span: Span) -> Result<M, Fault> {
-        M::parse_from_bytes(&self.bytes(span)?)
+    pub(super) fn message<M: Message + Default>(&mut self, span: Span) -> Result<M, Fault> {
+        M::decode(self.bytes(span)?.as_slice())
             .map_err(|error| Fault::Damaged { offset: span.start, detail: error.to_string() })
     }
 

@@ -133,30 +133,9 @@ impl RatioBootstrap {
         pairing: Pairing,
         seed: u64,
     ) -> Option<Self> {
-        Self::prepared(baseline, candidate, |run| RunResampler::new(run, statistic), pairing, seed)
-    }
-
-    /// Of a quantile, drawn from its distribution over resamples instead of from resamples: the same but for chance, at
-    /// a cost that does not grow with the runs, and with no run represented by fewer samples than it has.
-    pub fn of_quantile<Run: AsRef<[f64]>>(
-        baseline: &[Run],
-        candidate: &[Run],
-        probability: f64,
-        pairing: Pairing,
-        seed: u64,
-    ) -> Option<Self> {
-        Self::prepared(baseline, candidate, |run| RunResampler::direct(run, probability), pairing, seed)
-    }
-
-    fn prepared<Run: AsRef<[f64]>>(
-        baseline: &[Run],
-        candidate: &[Run],
-        prepare: impl Fn(&[f64]) -> Option<RunResampler>,
-        pairing: Pairing,
-        seed: u64,
-    ) -> Option<Self> {
+        let prepare = |run: &[f64]| RunResampler::new(run, statistic);
         let is_complete = pairing == Pairing::Unpaired || baseline.len() == candidate.len();
-        let (baseline, candidate) = (Cell::new(baseline, &prepare)?, Cell::new(candidate, &prepare)?);
+        let (baseline, candidate) = (Cell::new(baseline, prepare)?, Cell::new(candidate, prepare)?);
         let is_defined = is_complete && baseline.estimate != 0.0;
         is_defined.then_some(RatioBootstrap { baseline, candidate, pairing, seed })
     }
@@ -321,20 +300,6 @@ mod tests {
             bootstrap.estimate(500, 0.95).unwrap().interval.half_width()
         };
         assert!(width(Pairing::Blocked) < width(Pairing::Unpaired));
-    }
-
-    #[test]
-    fn quantiles_drawn_directly_have_the_same_interval() {
-        let (baseline, candidate) = (simulated(10, 400, 5), simulated(10, 400, 6));
-        for pairing in [Pairing::Unpaired, Pairing::Blocked] {
-            let whole = RatioBootstrap::new(&baseline, &candidate, RunStatistic::Quantile(0.95), pairing, 1).unwrap();
-            let direct = RatioBootstrap::of_quantile(&baseline, &candidate, 0.95, pairing, 1).unwrap();
-            let (whole, direct) = (whole.estimate(4000, 0.95).unwrap(), direct.estimate(4000, 0.95).unwrap());
-            assert_close(whole.value, direct.value, 1e-12);
-            let width = whole.interval.half_width();
-            assert!((whole.interval.low - direct.interval.low).abs() < 0.1 * width, "{whole:?} {direct:?}");
-            assert!((whole.interval.high - direct.interval.high).abs() < 0.1 * width, "{whole:?} {direct:?}");
-        }
     }
 
     #[test]

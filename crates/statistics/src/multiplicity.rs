@@ -1,7 +1,7 @@
 //! Adjusting p values for how many comparisons there are (method 6.8).
 //!
-//! Input: the p values of all comparisons of one question. Output: adjusted p values in the same order: Holm's, by which a
-//! gate falls, and those of Benjamini and Hochberg, by which a report ranks.
+//! Input: the p values of all comparisons of one question. Output: Holm's adjusted p values in the same order, by
+//! which a gate falls.
 //! Deliberately absent: the level 0.05 as anything but a planning constant; and Bonferroni's rule, which Holm's never
 //! loses to.
 
@@ -17,20 +17,6 @@ pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
     for (rank, &index) in order.iter().enumerate() {
         largest = largest.max(p_values[index] * (p_values.len() - rank) as f64);
         adjusted[index] = largest.min(1.0);
-    }
-    Some(adjusted)
-}
-
-/// The adjusted p values of Benjamini and Hochberg 1995, in the order given: of all that are at most 0.05, one in twenty
-/// is expected to be false. `None` unless all are probabilities.
-pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
-    let order = ascending(p_values)?;
-    let mut adjusted = vec![0.0; p_values.len()];
-    let mut smallest = 1.0_f64;
-    for (rank, &index) in order.iter().enumerate().rev() {
-        // The quotient first: it is exactly 1 for the largest p value, which then stays as it is.
-        smallest = smallest.min(p_values[index] * (p_values.len() as f64 / (rank + 1) as f64));
-        adjusted[index] = smallest;
     }
     Some(adjusted)
 }
@@ -56,41 +42,36 @@ mod tests {
     fn reference_adjustments_hold() {
         let vectors = &load()["multiplicity"];
         let raw = numbers(&vectors["p"]);
-        for (key, actual) in [("holm", holm(&raw)), ("bh", benjamini_hochberg(&raw))] {
-            let expected = numbers(&vectors[key]);
-            assert_eq!(expected.len(), raw.len());
-            for (actual, expected) in actual.unwrap().iter().zip(expected) {
-                assert_close(*actual, expected, 1e-12);
-            }
+        let expected = numbers(&vectors["holm"]);
+        assert_eq!(expected.len(), raw.len());
+        for (actual, expected) in holm(&raw).unwrap().iter().zip(expected) {
+            assert_close(*actual, expected, 1e-12);
         }
     }
 
     #[test]
     fn nothing_is_adjusted_alone() {
         assert_eq!(holm(&[]), Some(vec![]));
-        assert_eq!(benjamini_hochberg(&[]), Some(vec![]));
         assert_eq!(holm(&[0.3]), Some(vec![0.3]));
-        assert_eq!(benjamini_hochberg(&[0.3]), Some(vec![0.3]));
     }
 
     #[test]
     fn what_is_no_probability_gives_nothing() {
         for wrong in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
             assert_eq!(holm(&[0.5, wrong]), None);
-            assert_eq!(benjamini_hochberg(&[wrong, 0.5]), None);
         }
     }
 
     proptest! {
         #[test]
         fn adjusted_values_keep_order_and_bounds(raw in prop::collection::vec(0.0_f64..=1.0, 0..40)) {
-            let (holm, hochberg) = (holm(&raw).unwrap(), benjamini_hochberg(&raw).unwrap());
+            let holm = holm(&raw).unwrap();
             for (one, p) in raw.iter().enumerate() {
-                prop_assert!(*p <= hochberg[one] && hochberg[one] <= holm[one] + 1e-15 && holm[one] <= 1.0);
+                prop_assert!(*p <= holm[one] && holm[one] <= 1.0);
                 prop_assert!(holm[one] <= (p * raw.len() as f64).min(1.0));
                 for other in 0..raw.len() {
                     if *p <= raw[other] {
-                        prop_assert!(holm[one] <= holm[other] && hochberg[one] <= hochberg[other]);
+                        prop_assert!(holm[one] <= holm[other]);
                     }
                 }
             }
@@ -99,11 +80,9 @@ mod tests {
         #[test]
         fn order_of_comparisons_does_not_matter(raw in prop::collection::vec(0.0_f64..=1.0, 1..40)) {
             let reversed: Vec<f64> = raw.iter().rev().copied().collect();
-            for adjust in [holm, benjamini_hochberg] {
-                let mut backward = adjust(&reversed).unwrap();
-                backward.reverse();
-                prop_assert_eq!(adjust(&raw).unwrap(), backward);
-            }
+            let mut backward = holm(&reversed).unwrap();
+            backward.reverse();
+            prop_assert_eq!(holm(&raw).unwrap(), backward);
         }
     }
 }

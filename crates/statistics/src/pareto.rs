@@ -4,7 +4,7 @@
 //! dominates, what dominates the others, and which points could not be judged. A point dominates another if it is at
 //! least as good on every metric and better on one; equal points dominate neither, so that duplicates stay. "No other
 //! is better on all metrics" is a weaker rule, which would keep (5 ms, 87%) beside (5 ms, 88%).
-//! Deliberately absent: noise, which `certain_domination` and `frontier_membership` have.
+//! Deliberately absent: noise, which `certain_domination` has.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::interval::are_finite;
 use super::moments::mean;
-use super::order_statistic::QuantileResampler;
 use super::quantile::{quantile_sorted, representatives_sorted, sorted};
 use super::random::Xoshiro256PlusPlus;
 
@@ -68,8 +67,6 @@ enum Method {
     Mean { center: f64 },
     /// The order statistics at the zero-based ranks `lower_rank` and the next, and the fraction of the way between them.
     Quantile { ascending: Vec<u16>, lower_rank: usize, fraction: f64 },
-    /// The quantile from its distribution.
-    Direct(QuantileResampler),
 }
 
 impl Method {
@@ -101,12 +98,6 @@ impl RunResampler {
         Some(RunResampler { values, method, estimate })
     }
 
-    /// The quantile at this probability, drawn from its distribution and not sample by sample; `None` as above.
-    pub(super) fn direct(samples: &[f64], probability: f64) -> Option<Self> {
-        let quantile = QuantileResampler::new(samples, probability)?;
-        Some(RunResampler { values: Vec::new(), estimate: quantile.estimate(), method: Method::Direct(quantile) })
-    }
-
     /// The statistic of the samples themselves, all of them.
     pub(super) fn estimate(&self) -> f64 {
         self.estimate
@@ -116,7 +107,6 @@ impl RunResampler {
     pub(super) fn draw(&self, generator: &mut Xoshiro256PlusPlus, counts: &mut Vec<u16>) -> f64 {
         let n = self.values.len();
         match &self.method {
-            Method::Direct(quantile) => quantile.draw(generator),
             Method::Mean { center } => {
                 let distances = (0..n).map(|_| self.values[generator.below(n as u64) as usize] - center);
                 center + distances.sum::<f64>() / n as f64

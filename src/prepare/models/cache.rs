@@ -17,6 +17,7 @@ use onnx::proto::ModelProto;
 use onnx::{GraphProblem, OnnxError};
 use reading::plain_file;
 use serde::{Deserialize, Serialize};
+use tracing::{debug, info};
 
 use super::observed;
 use super::recipe::{HalfRecipe, Recipe};
@@ -111,8 +112,10 @@ pub(crate) fn convert(
     let models = cache.join("models");
     let folder = models.join(key(source, recipe));
     if let Some(made) = cached(&folder, source, recipe) {
+        info!("{} was converted before: {}", path.display(), made.path.display());
         return Ok(made);
     }
+    debug!("{} is not in {}", path.display(), folder.display());
     let was_damaged = folder.exists();
     let failed = |source| Problem::Io { path: models.clone(), source };
     std::fs::create_dir_all(&models).map_err(failed)?;
@@ -120,7 +123,12 @@ pub(crate) fn convert(
     let started = Instant::now();
     let model = onnx::load(path)?;
     onnx::check_graph(&model)?;
-    let precision::Conversion { model, report } = carry_out(model, recipe, scratch.path(), observe)?;
+    let precision::Conversion { model, mut report } = carry_out(model, recipe, scratch.path(), observe)?;
+    let unknown = onnx::unknown_fields(path)?;
+    if !unknown.is_empty() {
+        let fields = unknown.join(", ");
+        report.note(format!("the converted model lacks what a newer version of the format added: {fields}"));
+    }
     let written = onnx::save(model, &scratch.path().join(FILE)).map_err(failed)?;
     let entry = Entry {
         format: FORMAT,
@@ -135,6 +143,7 @@ pub(crate) fn convert(
     let text = serde_json::to_vec_pretty(&entry).expect("an entry has string keys only");
     std::fs::write(scratch.path().join(ENTRY), text).map_err(failed)?;
     publish(scratch, &folder, source, recipe).map_err(failed)?;
+    info!("{} was converted in {:.1?}: {}", path.display(), started.elapsed(), folder.join(FILE).display());
     Ok(Made { path: folder.join(FILE), entry, was_cached: false, was_damaged })
 }
 

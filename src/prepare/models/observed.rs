@@ -68,7 +68,6 @@ pub(super) fn with_inputs_as_outputs(mut model: ModelProto, names: &[String]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnx;
 
     #[test]
     fn extremes_of_inputs_and_activations_become_their_ranges() {
@@ -79,11 +78,11 @@ mod tests {
             output: vec![ValueInfoProto::of_tensor("y", &ElementType::Float32, None)],
             ..Default::default()
         };
-        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
         model.import("", 13);
         let (model, given) = with_extremes(model, &["x".to_owned(), "y".to_owned(), "gone".to_owned()]);
         assert!(onnx::check_graph(&model).is_ok());
-        let outputs: Vec<&str> = model.graph.output.iter().map(ValueInfoProto::name).collect();
+        let outputs: Vec<&str> = model.graph.iter().flat_map(|graph| &graph.output).map(ValueInfoProto::name).collect();
         assert_eq!(outputs, ["y", "x/least", "x/most", "y/least", "y/most"]);
         let range = |least, most| Range::new(least, most);
         // The least value of `y` was not finite.

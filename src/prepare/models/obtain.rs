@@ -2,6 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use tracing::info;
 
 use onnx::zoo::{self, ZooProblem};
 
@@ -95,7 +98,7 @@ pub(crate) fn obtain(
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), ObtainError> {
     for model in experiment.models.iter_mut().filter(|model| model.path.is_none()) {
-        let (name, sha256) = (model.name.as_str(), model.sha256.as_deref());
+        let (name, sha256, started) = (model.name.as_str(), model.sha256.as_deref(), Instant::now());
         model.path = match &model.source {
             Some(Source::Zoo { network, classes }) => Some(network_file(name, *network, *classes, cache, progress)?),
             Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
@@ -104,6 +107,9 @@ pub(crate) fn obtain(
             })?),
             None => None,
         };
+        if let Some(path) = &model.path {
+            info!("model `{name}` is {}, after {:.1?}", path.display(), started.elapsed());
+        }
     }
     Ok(())
 }

@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use tracing::debug;
+
 use super::error::RuntimeError;
 use super::find::Places;
 use super::library::{self, Library, Machine, Origin};
@@ -133,6 +135,7 @@ pub(super) fn install_with(
 /// perfrun put there has no seal, and gets that of what is found.
 pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
     let folder = folder(wheel, cache);
+    debug!("{} is looked for in {}", wheel.requirement(), folder.display());
     let has_all = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
     let is_whole = has_all && seal::broken_in(&folder).is_none();
     let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tracing::{debug, info};
+
 use super::cache::{cached, install_with};
 use super::error::RuntimeError;
 use super::library::{self, Library, Machine, Origin};
@@ -57,6 +59,7 @@ impl Places {
         if let Some(environment) = &self.environment {
             return library::named(environment, Origin::Environment).map(Some);
         }
+        debug!("{} is looked for beside perfrun, in {}", package.name(), shown(self.own.as_deref()));
         // Whoever installs perfrun with pip gets ONNX Runtime with it, of the version that pip was asked for.
         if let Some(library) = self.own.as_deref().and_then(|folder| elsewhere::installed_beside(folder, package)) {
             return Ok(Some(library));
@@ -71,6 +74,15 @@ impl Places {
     }
 
     fn find_or_install(&self, package: Package, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+        let found = self.found_or_installed(package, progress);
+        found.inspect(|library| info!("{}: {library}", package.name()))
+    }
+
+    fn found_or_installed(
+        &self,
+        package: Package,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Library, RuntimeError> {
         if let Some(library) = self.find(package)? {
             return mend_cuda(package, self, progress).map(|()| library);
         }
@@ -132,12 +144,13 @@ pub fn of_specification(
     let package = runtime.package.unwrap_or(package);
     let places = Places::of_this_machine(None, cache);
     mend_cuda(package, &places, progress)?;
+    let used = |library: &Library| info!("runtime `{}`: {library}", runtime.name);
     if let Some(path) = &runtime.path {
-        return library::named(path, Origin::Specification).map(Some);
+        return library::named(path, Origin::Specification).inspect(used).map(Some);
     }
     let Some(version) = &runtime.version else { return Ok(None) };
     match install_with(package, version, &places, progress) {
-        Ok(library) => Ok(Some(library)),
+        Ok(library) => Ok(Some(library).inspect(used)),
         Err(error @ (RuntimeError::NoPip | RuntimeError::PipFailed { .. })) => {
             let (runtime, package, version) = (runtime.name.clone(), package.name(), version.clone());
             Err(RuntimeError::NotFetched { runtime, package, version, fetch: Box::new(error) })
@@ -145,6 +158,10 @@ pub fn of_specification(
         // The others say themselves what to do.
         Err(error) => Err(error),
     }
+}
+
+fn shown(folder: Option<&Path>) -> String {
+    folder.map_or_else(|| "no folder".to_owned(), |folder| folder.display().to_string())
 }
 
 /// What a worker opens for the package for CUDA is whole.

@@ -10,6 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use tracing::debug;
+
 use super::Progress;
 use super::error::RuntimeError;
 use super::wheel::{PYTHON, Wheel};
@@ -61,8 +63,8 @@ pub(super) fn download(
 }
 
 fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> io::Result<Output> {
-    Command::new(program)
-        .args(arguments)
+    let mut pip = Command::new(program);
+    pip.args(arguments)
         .args(["download", "--no-deps", "--only-binary=:all:", "--implementation=cp"])
         .arg(format!("--python-version={PYTHON}"))
         .arg(format!("--abi={}", wheel.brings.abi()))
@@ -74,8 +76,9 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         .arg(wheel.requirement())
         // Nothing is installed, so the rule that some users set against installing outside environments does not apply.
         .env("PIP_REQUIRE_VIRTUALENV", "0")
-        .stdin(Stdio::null())
-        .output()
+        .stdin(Stdio::null());
+    debug!("{pip:?}");
+    pip.output()
 }
 
 /// The versions that an index has beside the one that it does not have, the newest first, as far as perfrun can open them;

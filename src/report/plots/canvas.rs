@@ -30,10 +30,6 @@ const FINE: f64 = 4.0;
 /// Size of text in points.
 pub(super) const TEXT: f64 = 13.0;
 
-/// The same in drawing units, with the rounding error that figures have had since the first ones: a stored record gives the
-/// same bytes in every version.
-const LETTER_HEIGHT: f64 = 52.000_000_000_000_01;
-
 /// Average width of a letter in text sizes: generous, since nobody knows the reader's font.
 const LETTER: f64 = 0.6;
 
@@ -117,12 +113,11 @@ impl Canvas {
     }
 
     pub(super) fn text(&mut self, text: &str, at: (f64, f64), anchor: Anchor, color: Color) {
-        self.sheet.text(text, fine(at), Lettering { anchor, size: LETTER_HEIGHT, color, is_bold: false });
+        self.sheet.text(text, fine(at), Lettering { anchor, color, is_bold: false });
     }
 
     pub(super) fn heading(&mut self, text: &str, at: (f64, f64)) {
-        let lettering = Lettering { anchor: Anchor::Start, size: LETTER_HEIGHT, color: INK, is_bold: true };
-        self.sheet.text(text, fine(at), lettering);
+        self.sheet.text(text, fine(at), Lettering { anchor: Anchor::Start, color: INK, is_bold: true });
     }
 
     /// The figure as SVG, named for readers that cannot see it.
@@ -130,9 +125,10 @@ impl Canvas {
         let Canvas { width, height, .. } = self;
         let (title, description) = (escape(&self.title), escape(&self.description));
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{title}: {description}\">\n<title>{title}</title>\n{}</svg>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" {MARK} width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"{}\" role=\"img\" aria-label=\"{title}: {description}\">\n<title>{title}</title>\n{}</svg>\n",
             width * FINE,
             height * FINE,
+            TEXT * FINE,
             self.sheet.elements()
         )
     }

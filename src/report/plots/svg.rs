@@ -32,7 +32,6 @@ pub(super) enum Anchor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lettering {
     pub(super) anchor: Anchor,
-    pub(super) size: f64,
     pub(super) color: Color,
     pub(super) is_bold: bool,
 }
@@ -73,7 +72,7 @@ impl Sheet {
         let seen = Opacity(opacity);
         self.draw(
             opacity,
-            format_args!(r#"rect x="{x}" y="{y}" width="{width}" height="{height}"{seen} fill="{fill}" stroke="none""#),
+            format_args!(r#"rect x="{x}" y="{y}" width="{width}" height="{height}"{seen} fill="{fill}""#),
         );
     }
 
@@ -93,10 +92,7 @@ impl Sheet {
     /// A filled circle.
     pub(super) fn disc(&mut self, at: At, radius: u32, fill: Color, opacity: f64) {
         let ((x, y), seen) = (self.inside(at), Opacity(opacity));
-        self.draw(
-            opacity,
-            format_args!(r#"circle cx="{x}" cy="{y}" r="{radius}"{seen} fill="{fill}" stroke="none" stroke-width="1""#),
-        );
+        self.draw(opacity, format_args!(r#"circle cx="{x}" cy="{y}" r="{radius}"{seen} fill="{fill}""#));
     }
 
     /// A circle with nothing inside.
@@ -113,19 +109,17 @@ impl Sheet {
     /// A text whose middle height is at its point.
     pub(super) fn text(&mut self, text: &str, at: At, lettering: Lettering) {
         let (x, y) = self.inside(at);
-        let Lettering { anchor, size, color, is_bold } = lettering;
+        let Lettering { anchor, color, is_bold } = lettering;
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            Anchor::Start => "",
+            Anchor::Middle => r#" text-anchor="middle""#,
+            Anchor::End => r#" text-anchor="end""#,
         };
         let weight = if is_bold { r#" font-weight="bold""# } else { "" };
-        let text = escape(text).replace('\'', "&apos;");
+        let text = escape(text);
         // Writing into a String cannot fail.
-        let _ = writeln!(
-            self.elements,
-            "<text x=\"{x}\" y=\"{y}\" dy=\"0.5ex\" text-anchor=\"{anchor}\" font-family=\"sans-serif\" font-size=\"{size}\" fill=\"{color}\"{weight}>\n{text}\n</text>"
-        );
+        let _ =
+            writeln!(self.elements, r#"<text x="{x}" y="{y}" dy="0.5ex"{anchor} fill="{color}"{weight}>{text}</text>"#);
     }
 
     /// The elements; each begins a line.
@@ -184,7 +178,7 @@ mod tests {
     fn elements_are_lines_and_what_is_default_is_not_said() {
         assert_eq!(
             drawn(|sheet| sheet.rectangle((30, 20), (10, 5), RED, 1.0)),
-            r##"<rect x="10" y="5" width="20" height="15" fill="#D55E00" stroke="none"/>"##
+            r##"<rect x="10" y="5" width="20" height="15" fill="#D55E00"/>"##
         );
         assert_eq!(
             drawn(|sheet| sheet.polygon(&[(0, 0), (5, 5), (0, 5)], RED, 0.45)),
@@ -211,10 +205,10 @@ mod tests {
 
     #[test]
     fn texts_are_escaped() {
-        let lettering = Lettering { anchor: Anchor::End, size: 52.0, color: RED, is_bold: true };
+        let lettering = Lettering { anchor: Anchor::End, color: RED, is_bold: true };
         assert_eq!(
             drawn(|sheet| sheet.text("<a> & 'b'", (5, 6), lettering)),
-            "<text x=\"5\" y=\"6\" dy=\"0.5ex\" text-anchor=\"end\" font-family=\"sans-serif\" font-size=\"52\" fill=\"#D55E00\" font-weight=\"bold\">\n&lt;a&gt; &amp; &apos;b&apos;\n</text>"
+            r##"<text x="5" y="6" dy="0.5ex" text-anchor="end" fill="#D55E00" font-weight="bold">&lt;a&gt; &amp; 'b'</text>"##
         );
     }
 }

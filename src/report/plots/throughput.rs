@@ -223,7 +223,7 @@ mod tests {
             points: vec![(1, rate(50.0 * by)), (8, rate(90.0 * by)), (32, rate(100.0 * by))],
         };
         let svg = figure("t", &[line("fp32", 1.0), line("int8", 2.0)]);
-        for text in ["\nfp32\n", "\nint8\n", "\n1\n", "\n8\n", "\n32\n", "\nbatch size\n"] {
+        for text in [">fp32<", ">int8<", ">1<", ">8<", ">32<", ">batch size<"] {
             assert!(svg.contains(text), "{text} in {svg}");
         }
     }

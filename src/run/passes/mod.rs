@@ -15,6 +15,8 @@ mod search;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use tracing::info;
+
 pub(crate) use self::convert::Observation;
 use super::Job;
 use super::session::{Halt, Session};
@@ -63,9 +65,11 @@ fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
     let mut took = None;
     if P::is_wanted(job) && !P::is_there(job) {
         session.go_on()?;
+        info!("pass `{}` begins", P::Found::PASS);
         let started = Instant::now();
         let found = P::carry_out(job, session)?;
         job.record.keep(found)?;
+        info!("pass `{}` ended after {:.1?}", P::Found::PASS, started.elapsed());
         took = Some(started.elapsed());
     }
     forget(job, P::SCRATCH)?;

@@ -283,7 +283,7 @@ impl Trier<'_> {
             return Ok(Err(internal(text)));
         }
         let plan = self.plan(&path, (&subject.input, &subject.output), &way, &outputs);
-        let launch = Session::launch_for_file(self.of.executable, &folder.path().join("log"), TIMEOUT);
+        let launch = Session::launch_for_file(self.of.executable, &folder.path().join("verification.log"), TIMEOUT);
         let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
         let watch = Watch::start(gpu, None, true);
         let run = crate::worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;

@@ -100,7 +100,6 @@ fn subject(nodes: Vec<NodeProto>, input: Vec<u64>, output: Vec<u64>, initializer
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnx;
 
     #[test]
     fn every_model_is_whole() {

@@ -38,10 +38,10 @@ fn labels(svg: &str) -> (Vec<Label>, f64) {
         let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
         value.and_then(|value| value.parse().ok()).unwrap_or_default()
     };
+    let size = attribute(svg, "font-size");
     let label = |text: &str| {
         let (tag, rest) = text.split_once('>').unwrap();
         let letters = rest.split("</text>").next().unwrap_or_default().trim().replace("&amp;", "&");
-        let size = attribute(tag, "font-size");
         let width = letters.chars().count() as f64 * size * LETTER;
         let (x, y) = (attribute(tag, "x"), attribute(tag, "y"));
         let (left, right) = match tag {

@@ -14,13 +14,36 @@ pub(super) fn test_modules(text: &str) -> Vec<String> {
     parts(text).1.into_iter().filter_map(name).collect()
 }
 
+/// Functions under `#[test]`.
+pub(super) fn test_functions(text: &str) -> Vec<String> {
+    split(text, |rest| rest.starts_with("#[test]")).1
+}
+
+/// Whether some token of a code is this word.
+pub(super) fn has_word(code: &str, word: &str) -> bool {
+    let mut rest = code;
+    while !rest.is_empty() {
+        let (token, behind) = rest.split_at(token_length(rest));
+        if token == word {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
+
 /// The code without test items, and the test items.
 fn parts(text: &str) -> (String, Vec<String>) {
+    split(text, is_test_attribute)
+}
+
+/// The code without the items under an attribute, and these items.
+fn split(text: &str, is_it: impl Fn(&str) -> bool) -> (String, Vec<String>) {
     let (mut kept, mut items) = (String::new(), Vec::new());
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];
-        let length = if is_test_attribute(rest) {
+        let length = if is_it(rest) {
             let length = item_length(rest);
             items.push(rest[..length].to_owned());
             length
@@ -164,6 +187,13 @@ fn code_after_a_test_item_is_read() {
     }
     assert!(!code.to_lowercase().contains("hidden") && !code.contains("vectors"), "{code}");
     assert_eq!(test_modules(text), ["vectors"]);
+}
+
+#[test]
+fn words_of_tests_are_found() {
+    let text = "#[test]\nfn one() { let x = \"return\"; // return\n}\nfn two() { return }\n#[test]\nfn three() { if x { return; } }";
+    let tests = test_functions(text);
+    assert_eq!(tests.iter().map(|test| has_word(test, "return")).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]

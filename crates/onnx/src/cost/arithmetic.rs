@@ -99,7 +99,7 @@ mod tests {
             initializer: vec![TensorProto::of_bytes("w", &weights, &[0, 2], Vec::new())],
             ..Default::default()
         };
-        ModelProto { graph: Some(graph).into(), ..Default::default() }
+        ModelProto { graph: Some(graph), ..Default::default() }
     }
 
     #[test]

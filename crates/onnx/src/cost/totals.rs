@@ -100,7 +100,7 @@ impl Products {
 impl Totals {
     fn graph<'a>(&mut self, graph: &'a GraphProto, scope: &Scope<'a>, functions: &Functions<'a>) {
         let stored = graph.initializer.iter().map(|tensor| tensor.name());
-        let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.values.name());
+        let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.name());
         self.nodes(&graph.node, stored.chain(sparse).collect(), scope, functions);
     }
 

@@ -30,7 +30,7 @@ pub(super) fn constant(site: &Site<'_>) -> Outputs {
     } else {
         let sparse = node.named_attribute("sparse_value")?.sparse_tensor.as_ref()?;
         let shape = sparse.dims.iter().map(|size| u64::try_from(*size).ok()).collect();
-        Value::of(Some(sparse.values.element()), Some(shape))
+        Value::of(Some(sparse.element()), Some(shape))
     };
     Some(vec![value])
 }

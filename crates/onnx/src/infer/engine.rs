@@ -125,7 +125,7 @@ impl<'m> Engine<'m> {
             values.insert(tensor.name().to_owned(), Value::of_tensor(tensor));
         }
         for sparse in &graph.sparse_initializer {
-            values.insert(sparse.values.name().to_owned(), of_sparse(sparse));
+            values.insert(sparse.name().to_owned(), of_sparse(sparse));
         }
         self.nodes(&graph.node, values, &annotations, outer)
     }
@@ -222,5 +222,5 @@ fn bind(node: &NodeProto, function: &FunctionProto, call: &NodeProto) -> NodePro
 
 fn of_sparse(sparse: &SparseTensorProto) -> Value {
     let shape = sparse.dims.iter().map(|size| u64::try_from(*size).ok()).collect();
-    Value::of(Some(sparse.values.element()), Some(shape))
+    Value::of(Some(sparse.element()), Some(shape))
 }

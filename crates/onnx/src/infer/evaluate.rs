@@ -103,7 +103,7 @@ fn value_of(node: &NodeProto, index: usize, tensor: &TensorProto) -> Value {
 fn constant(node: &NodeProto) -> Option<TensorProto> {
     let attribute = node.attribute.first()?;
     match attribute.name() {
-        "value" => attribute.t.as_ref().cloned(),
+        "value" => attribute.t.as_deref().cloned(),
         "value_float" => Some(TensorProto::of_floats("", &[], &[attribute.f?])),
         "value_floats" => Some(TensorProto::of_floats("", &[attribute.floats.len() as u64], &attribute.floats)),
         "value_int" => Some(TensorProto::of_integers("", &[], &[attribute.i?])),

@@ -92,7 +92,7 @@ pub(super) fn unmet(model: &ModelProto, inputs: &[ResolvedTensor]) -> Vec<Demand
 #[allow(clippy::unwrap_used)]
 mod tests {
     use proptest::prelude::*;
-    use protobuf::Message;
+    use prost::Message;
 
     use super::case::text_of;
     use super::*;
@@ -258,12 +258,12 @@ mod tests {
             };
             // Weights are most of the bytes, and changing them would change nothing.
             model.each_tensor_mut(&mut |tensor| if tensor.dims.iter().product::<i64>() > 64 { tensor.raw_data = None });
-            let mut bytes = model.write_to_bytes().unwrap();
+            let mut bytes = model.encode_to_vec();
             for (place, byte) in changes {
                 let at = place.index(bytes.len());
                 bytes[at] = byte;
             }
-            if let Ok(model) = ModelProto::parse_from_bytes(&bytes) {
+            if let Ok(model) = ModelProto::decode(bytes.as_slice()) {
                 let inferred = infer(&model, &[given("x", &sizes), given("image", &sizes)]);
                 let _any = crate::cost::cost(&model, &inferred);
                 let _either = crate::check_graph(&model);

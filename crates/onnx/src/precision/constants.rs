@@ -105,7 +105,7 @@ pub fn check_initialisers(model: &ModelProto) -> Result<(), ConversionProblem> {
 
 fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionProblem> {
     let mut names = HashSet::new();
-    let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.values.name());
+    let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.name());
     for name in graph.initializer.iter().map(TensorProto::name).chain(sparse) {
         if !names.insert(name) {
             return Err(ConversionProblem::DuplicateInitialiser { name: name.to_owned() });
@@ -163,7 +163,7 @@ fn weight_of(
         return Ok(None);
     }
     let value = node.attribute.iter_mut().find(|attribute| attribute.name() == "value");
-    Ok(value.and_then(|value| value.t.take()).map(|weight| TensorProto { name: Some(output), ..weight }))
+    Ok(value.and_then(|value| value.t.take()).map(|weight| TensorProto { name: Some(output), ..*weight }))
 }
 
 /// Every value that no input of the graph has a part in: weights, and what nodes make of them alone.

@@ -102,7 +102,7 @@ mod tests {
             NodeProto::of("If", "", &[], &[], branch),
         ];
         let graph = GraphProto { node, ..Default::default() };
-        let names = ModelNames::of(ModelProto { graph: Some(graph).into(), ..Default::default() });
+        let names = ModelNames::of(ModelProto { graph: Some(graph), ..Default::default() });
         let unknown = |words: &[&str]| names.unknown(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(unknown(&["MatMul", "encoder/query", "Gelu", "com.microsoft.Gelu", "Relu", "inner"]), None);
         let (problem, help) = unknown(&["matmul", "MatMul"]).unwrap_or_default();

@@ -113,7 +113,7 @@ mod tests {
                 output: vec![value("y")],
                 ..Default::default()
             };
-            let mut model = ModelProto { graph: Some(graph).into(), ..Default::default() };
+            let mut model = ModelProto { graph: Some(graph), ..Default::default() };
             model.import("", opset);
             model
         })

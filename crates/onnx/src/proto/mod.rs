@@ -1,27 +1,21 @@
 //! The messages of the ONNX standard as Rust types, made from `onnx.proto` beside this file.
 //!
-//! Input: bytes of an `.onnx` file. Output: [`ModelProto`] and its parts; fields that `onnx.proto` does not name are kept
-//! and written back. Deliberately absent: reflection and text format (the code is generated for the lite runtime), and
-//! setters (the fields are public).
+//! Input: bytes of an `.onnx` file. Output: [`ModelProto`] and its parts. Deliberately absent: fields that `onnx.proto` does
+//! not name (`unknown` finds them), reflection and text format.
 //!
 //! `generated.rs` is never edited. To make it again after a change of `onnx.proto`, run this in a throw-away crate that
-//! depends on `protobuf-codegen = "=3.7.2"` (the version of `protobuf` in Cargo.lock; the generated code checks that they
-//! agree), with perfrun's root as the current folder:
+//! depends on `prost-build` (the version of `prost` in Cargo.lock) and `protox`, with this folder as the current one:
 //!
 //! ```text
-//! use protobuf_codegen::{Codegen, Customize};
-//!
 //! fn main() {
-//!     let customize = Customize::default()
-//!         .lite_runtime(true)
-//!         .gen_mod_rs(false)
-//!         .generate_accessors(false)
-//!         .generate_getter(true);
-//!     let folder = "crates/onnx/src/proto";
-//!     let mut codegen = Codegen::new();
-//!     codegen.pure().include(folder).input(format!("{folder}/onnx.proto")).out_dir(folder).customize(customize);
-//!     codegen.run().unwrap();
-//!     std::fs::rename(format!("{folder}/onnx.rs"), format!("{folder}/generated.rs")).unwrap();
+//!     let files = protox::compile(["onnx.proto"], ["."]).unwrap();
+//!     let mut config = prost_build::Config::new();
+//!     config.out_dir(".").bytes([".onnx.TensorProto.raw_data"]);
+//!     for field in ["t", "g", "tp", "sparse_tensor"] {
+//!         config.boxed(format!(".onnx.AttributeProto.{field}"));
+//!     }
+//!     config.compile_fds(files).unwrap();
+//!     std::fs::rename("onnx.rs", "generated.rs").unwrap();
 //! }
 //! ```
 

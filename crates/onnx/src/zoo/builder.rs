@@ -181,7 +181,7 @@ impl Builder {
             producer_name: Some("perfrun".to_owned()),
             producer_version: Some(format!("zoo {version}")),
             doc_string: Some(description.to_owned()),
-            graph: Some(self.graph).into(),
+            graph: Some(self.graph),
             ..Default::default()
         };
         model.import("", OPSET);

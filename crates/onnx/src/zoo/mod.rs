@@ -185,7 +185,7 @@ fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) 
 mod tests {
     use std::collections::HashSet;
 
-    use protobuf::Message;
+    use prost::Message;
 
     use super::*;
     use crate::TensorType;
@@ -266,7 +266,7 @@ mod tests {
     /// Raise [`VERSION`] with them: caches hold models by it.
     #[test]
     fn bytes_stay_as_they_are() {
-        let hash = |model: ModelProto| format!("{:016x}", fnv1a64(&model.write_to_bytes().unwrap()));
+        let hash = |model: ModelProto| format!("{:016x}", fnv1a64(&model.encode_to_vec()));
         let hashes: Vec<String> = architectures()
             .iter()
             .map(|architecture| {

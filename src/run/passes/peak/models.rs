@@ -148,7 +148,6 @@ fn model(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnx;
 
     fn cost(subject: &Subject) -> onnx::cost::Cost {
         assert!(onnx::check_graph(&subject.model).is_ok());

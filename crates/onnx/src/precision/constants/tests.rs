@@ -30,7 +30,7 @@ fn constants_of_every_kind_become_initialisers() {
         output: vec![value("y")],
         ..Default::default()
     };
-    let mut model = ModelProto { ir_version: Some(3), graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { ir_version: Some(3), graph: Some(graph), ..Default::default() };
     settle_constants(&mut model, &[]).unwrap();
     assert_eq!(model.ir_version(), 4);
     let graph = model.graph.unwrap();
@@ -42,7 +42,7 @@ fn constants_of_every_kind_become_initialisers() {
 
 fn settled(nodes: Vec<NodeProto>, weights: Vec<TensorProto>, wanting: &[&str]) -> GraphProto {
     let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
-    let mut model = ModelProto { graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { graph: Some(graph), ..Default::default() };
     model.import("", 17);
     settle_constants(&mut model, wanting).unwrap();
     model.graph.unwrap()
@@ -112,7 +112,7 @@ fn where_nothing_is_quantised_large_weights_are_computed_and_small_ones_stay() {
         TensorProto::of_integers("times", &[1], &[2]),
     ];
     let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
-    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
     model.import("", 17);
     let mut replaceable = model.clone();
     replaceable.graph.as_mut().unwrap().input.push(value("s"));
@@ -134,7 +134,7 @@ fn where_nothing_is_quantised_a_weight_does_not_become_levels() {
     ];
     let weights = vec![TensorProto::of_floats("w", &[300], &[1.0; 300]), TensorProto::of_floats("s", &[], &[0.5])];
     let graph = GraphProto { node: nodes, initializer: weights, output: vec![value("y")], ..Default::default() };
-    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
     model.import("", 17);
     assert_eq!(fold_weights(&mut model, 256).unwrap(), 0);
 }
@@ -164,7 +164,7 @@ fn empty_names_go_from_the_ends_where_they_may_be_left_out() {
         NodeProto::of("Own", "", &["x", ""], &["o", ""], vec![]).in_domain("mine"),
     ];
     let graph = GraphProto { node: nodes, ..Default::default() };
-    let mut model = ModelProto { graph: Some(graph).into(), ..Default::default() };
+    let mut model = ModelProto { graph: Some(graph), ..Default::default() };
     model.import("", 17);
     drop_empty_names(&mut model);
     let graph = model.graph.unwrap();

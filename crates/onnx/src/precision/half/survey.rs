@@ -153,8 +153,10 @@ impl Surveyor<'_> {
         }
         for sparse in &graph.sparse_initializer {
             // It is filled with zeros when it is loaded, and a cast behind it is folded then.
-            let value = self.add(number, sparse.values.name(), Source::Input, Some(sparse.values.element()));
-            self.survey.values[value].range = self.range(&sparse.values)?;
+            let value = self.add(number, sparse.name(), Source::Input, Some(sparse.element()));
+            if let Some(values) = &sparse.values {
+                self.survey.values[value].range = self.range(values)?;
+            }
             self.survey.graphs[number].given.push(value);
         }
         // Every weight was an input too before version 4 of the format.

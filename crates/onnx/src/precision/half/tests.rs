@@ -19,7 +19,7 @@ fn model(node: Vec<NodeProto>, initializer: Vec<TensorProto>) -> ModelProto {
         ..Default::default()
     };
     let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
-    ModelProto { ir_version: Some(8), graph: Some(graph).into(), opset_import: vec![opset], ..Default::default() }
+    ModelProto { ir_version: Some(8), graph: Some(graph), opset_import: vec![opset], ..Default::default() }
 }
 
 fn weight(name: &str, value: f32) -> TensorProto {
@@ -318,10 +318,9 @@ fn sparse_weights_are_cast() {
     let values = TensorProto::of_floats("w", &[2], &[1.0, 2.0]);
     let indices = TensorProto::of_integers("", &[2], &[0, 5]);
     model.graph.as_mut().unwrap().sparse_initializer.push(crate::proto::SparseTensorProto {
-        values: Some(values).into(),
-        indices: Some(indices).into(),
+        values: Some(values),
+        indices: Some(indices),
         dims: vec![32, 32],
-        ..Default::default()
     });
     let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     assert!(lines(&conversion).contains(&"Cast<float16>(w) -> w_fp16".to_owned()), "{:?}", lines(&conversion));

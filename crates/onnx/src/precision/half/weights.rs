@@ -37,26 +37,30 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorP
         magnitude if magnitude >= STANDS_FOR_INFINITY => Range::Masks,
         _ => Range::Beyond,
     };
-    Ok(tensor.floats()?.iter().map(of).max().unwrap_or(Range::Within))
+    let mut range = Range::Within;
+    tensor.each_floats(&mut |values| range = values.iter().map(of).fold(range, Range::max))?;
+    Ok(range)
 }
 
 /// A float32 tensor in half precision, rounded to nearest, and how many of its elements stood for infinity and are at the
 /// end of the range now. Infinities and NaN stay what they are.
 pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorProblem> {
-    let mut values = tensor.floats()?;
-    let clamped = fit(&mut values, target);
-    let mut bytes = vec![0_u8; values.len() * 2];
-    match target {
-        Half::Fp16 => {
-            let mut halves = vec![f16::ZERO; values.len()];
-            halves.convert_from_f32_slice(&values);
-            bytes.as_chunks_mut::<2>().0.iter_mut().zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
+    let (mut clamped, mut halves) = (0, Vec::new());
+    let mut bytes = Vec::with_capacity(tensor.elements()? * 2);
+    tensor.each_floats(&mut |values| {
+        clamped += fit(values, target);
+        let start = bytes.len();
+        bytes.resize(start + values.len() * 2, 0);
+        let places = bytes[start..].as_chunks_mut::<2>().0.iter_mut();
+        match target {
+            Half::Fp16 => {
+                halves.resize(values.len(), f16::ZERO);
+                halves.convert_from_f32_slice(values);
+                places.zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
+            }
+            Half::Bf16 => places.zip(values).for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes()),
         }
-        Half::Bf16 => {
-            let pairs = bytes.as_chunks_mut::<2>().0.iter_mut().zip(&values);
-            pairs.for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes());
-        }
-    }
+    })?;
     let shape = tensor.shape()?;
     let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
     converted.doc_string.clone_from(&tensor.doc_string);
@@ -99,6 +103,20 @@ mod tests {
         let (brain, clamped) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
         assert_eq!((brain.floats().unwrap()[0], clamped), (bf16::MAX.to_f32(), 1));
         assert_eq!(brain.raw_data.unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_long_weight_is_converted_whole() {
+        let values: Vec<f32> = (0..40_000).map(|value| if value == 39_999 { 1e10 } else { value as f32 }).collect();
+        let stored = TensorProto::of_floats("w", &[40_000], &values);
+        let typed = TensorProto { raw_data: None, float_data: values, ..stored.clone() };
+        for target in [Half::Fp16, Half::Bf16] {
+            assert_eq!(convert(&stored, target).unwrap(), convert(&typed, target).unwrap());
+        }
+        let (half, clamped) = convert(&stored, Half::Fp16).unwrap();
+        assert_eq!((half.floats().unwrap()[30_000], clamped), (30_000.0, 1));
+        assert_eq!(range(&stored, Half::Fp16).unwrap(), Range::Masks);
+        assert!(convert(&TensorProto { dims: vec![39_999], ..stored }, Half::Fp16).is_err());
     }
 
     #[test]

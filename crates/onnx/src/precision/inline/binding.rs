@@ -60,7 +60,7 @@ impl<'a> Binding<'a> {
     fn attribute(&mut self, mut attribute: AttributeProto) -> Option<AttributeProto> {
         let asked = attribute.ref_attr_name();
         if asked.is_empty() {
-            let graphs = attribute.g.as_mut().into_iter().chain(&mut attribute.graphs);
+            let graphs = attribute.g.as_deref_mut().into_iter().chain(&mut attribute.graphs);
             graphs.for_each(|graph| self.graph(graph));
             return Some(attribute);
         }

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use protobuf::Message;
+use prost::Message;
 
 use super::edit::collect_names;
 use super::names::Names;
@@ -72,7 +72,7 @@ pub(super) fn inline_functions(model: &mut ModelProto) -> Inlined {
     graph.node = inliner.nodes(std::mem::take(&mut graph.node), &mut Vec::new());
     let inlined = inliner.inlined;
     model.functions = called(&graph, functions);
-    model.graph = Some(graph).into();
+    model.graph = Some(graph);
     inlined
 }
 
@@ -90,7 +90,7 @@ struct Known<'a> {
 
 impl<'a> Known<'a> {
     fn of(function: &'a FunctionProto) -> Self {
-        let mut known = Known { function, bytes: function.compute_size(), names: 0, given: 0 };
+        let mut known = Known { function, bytes: function.encoded_len() as u64, names: 0, given: 0 };
         let mut add = |node: &NodeProto| {
             known.bytes += BYTES_OF_NODE;
             known.names += 1 + (node.input.len() + node.output.len()) as u64;
@@ -107,10 +107,10 @@ impl<'a> Known<'a> {
 
     /// About how many bytes stand in the place of this call.
     fn bytes_of(&self, call: &NodeProto) -> u64 {
-        let mut of_call = call.compute_size();
+        let mut of_call = call.encoded_len() as u64;
         call.with_inner(&mut |_| of_call += BYTES_OF_NODE);
         // A reference may be to a default of the function's.
-        let of_call = of_call.max(self.function.attribute_proto.iter().map(Message::compute_size).sum());
+        let of_call = of_call.max(self.function.attribute_proto.iter().map(|it| it.encoded_len() as u64).sum());
         let name = call.name().len().max(call.op_type().len()) as u64;
         self.bytes.saturating_add(self.names.saturating_mul(name)).saturating_add(self.given.saturating_mul(of_call))
     }

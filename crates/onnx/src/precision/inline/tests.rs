@@ -18,11 +18,7 @@ fn call(function: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> NodePr
 /// A function of operator set 13, that of the models here.
 fn function(name: &str, inputs: &[&str], outputs: &[&str], node: Vec<NodeProto>) -> FunctionProto {
     let texts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let opset = |domain: &str, version| OperatorSetIdProto {
-        domain: Some(domain.to_owned()),
-        version: Some(version),
-        ..Default::default()
-    };
+    let opset = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) };
     FunctionProto {
         name: Some(name.to_owned()),
         domain: Some("mine".to_owned()),

@@ -101,7 +101,7 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
         return Err(ConversionProblem::NothingToConvert { kept: work.report.kept });
     }
     model.import(MICROSOFT, 1);
-    model.graph = Some(graph).into();
+    model.graph = Some(graph);
     Ok(Conversion { model, report: work.report })
 }
 
@@ -214,7 +214,7 @@ mod tests {
             output: vec![value("y")],
             ..Default::default()
         };
-        ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() }
+        ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() }
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
     if graph.node.iter().any(|node| node.domain() == MICROSOFT) {
         model.import(MICROSOFT, 1);
     }
-    model.graph = Some(graph).into();
+    model.graph = Some(graph);
     if options.reduce_range {
         report.note("weights have 7 bits");
     }
@@ -272,7 +272,7 @@ pub(super) mod tests {
             output: vec![value("y")],
             ..Default::default()
         };
-        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph).into(), ..Default::default() };
+        let mut model = ModelProto { ir_version: Some(8), graph: Some(graph), ..Default::default() };
         model.import("", 13);
         model
     }

@@ -83,7 +83,7 @@ pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProbl
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DequantizeLinear with one scale for each channel")?;
     settle_constants(&mut model, &["Conv", "BatchNormalization", "MatMul", "Gemm", "Gather"])?;
     let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
-    model.graph = Some(fold_channels(graph)?).into();
+    model.graph = Some(fold_channels(graph)?);
     Ok(Prepared { model, raised, inlined, keep: Keep::default() })
 }
 
@@ -152,7 +152,7 @@ impl Prepared {
             report.note("weights have 7 bits");
         }
         report.note_raised(self.raised);
-        model.graph = Some(graph).into();
+        model.graph = Some(graph);
         Ok(Conversion { model, report })
     }
 }

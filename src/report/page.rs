@@ -10,6 +10,7 @@ mod cells;
 mod check;
 mod facts;
 mod judged;
+mod left_out;
 mod methods;
 mod metrics;
 mod notices;

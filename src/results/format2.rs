@@ -37,10 +37,9 @@ fn reasons(file: &mut Value) {
         cells: file["cells"].as_array().cloned().unwrap_or_default(),
         comparisons: file["comparisons"].as_array().cloned().unwrap_or_default(),
     };
-    let tradeoffs = file["tradeoffs"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
-    tradeoffs.for_each(|tradeoff| rows(tradeoff, "points").for_each(|point| known.tell(point, "why")));
-    let goals = file["goals"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
-    goals.for_each(|goal| rows(goal, "cells").for_each(|cell| known.tell(cell, "reason")));
+    let Some(file) = file.as_object_mut() else { return };
+    rows(file, "tradeoffs").for_each(|tradeoff| rows(tradeoff, "points").for_each(|point| known.tell(point, "why")));
+    rows(file, "goals").for_each(|goal| rows(goal, "cells").for_each(|cell| known.tell(cell, "reason")));
     let Some(choice) = file.get_mut("choice").and_then(Value::as_object_mut) else { return };
     rows(choice, "bounds").for_each(|bound| rows(bound, "cells").for_each(|cell| known.tell(cell, "reason")));
     let metric = choice.get("metric").cloned();

@@ -2,7 +2,7 @@
 
 use statistics::interval::Estimate;
 
-use super::answer::unfit_words;
+use super::left_out::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::report::format::Column;

@@ -133,7 +133,7 @@ fn a_report_says_what_bounds_each_cell() {
     let fixture = fixture(roofs());
     let texts = fixture.render();
     for said in [
-        "| of roof | bound by |",
+        "| of roofline | bound by |",
         "memory-bound, 83 % of 10.0 GB/s",
         "compute-bound, 84 % of 190 GOP/s in int8",
         "thread-bound, 2 threads 1.01x of 1",

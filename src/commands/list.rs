@@ -11,7 +11,7 @@ use super::{print, print_json};
 use crate::experiment::Grade;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize_briefly;
-use crate::record::{Manifest, Place, Record};
+use crate::record::{Detail, Manifest, Place, Record};
 use crate::report::format::{bytes, count};
 use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::results;
@@ -52,7 +52,7 @@ impl Listed {
     fn of(folder: &Path) -> Self {
         let (experiment, record) = (folder.parent().map(name_of).unwrap_or_default(), name_of(folder));
         let bytes = size(folder);
-        let opened = match Record::open(folder) {
+        let opened = match Record::open_with(folder, Detail::Durations) {
             Ok(opened) => opened,
             Err(error) => {
                 let (measured, commit, grade) = (None, None, None);

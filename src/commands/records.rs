@@ -1,5 +1,7 @@
 //! Records as users name them.
 
+use std::path::PathBuf;
+
 use crate::record::{LATEST, Place, Record};
 use crate::ui::error::Error;
 
@@ -9,7 +11,16 @@ use crate::ui::error::Error;
 ///
 /// None of that name, and a record that cannot be read.
 pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
-    let folder = place.record(text).ok_or_else(|| {
+    Ok(Record::open(&find(place, text)?)?)
+}
+
+/// The folder of that record.
+///
+/// # Errors
+///
+/// None of that name.
+pub(super) fn find(place: &Place, text: &str) -> Result<PathBuf, Error> {
+    place.record(text).ok_or_else(|| {
         let here = place.all_records();
         let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();
         let help = match newest.is_empty() {
@@ -20,6 +31,5 @@ pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
             ),
         };
         Error::refused(format!("there is no record `{text}`"), help)
-    })?;
-    Ok(Record::open(&folder)?)
+    })
 }

@@ -12,7 +12,7 @@ use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
-use crate::record::{Manifest, Place, Record, StoreError, write_whole};
+use crate::record::{Detail, Manifest, Place, Record, StoreError, write_whole};
 use crate::report::format::count;
 use crate::report::{self, Composed, Format, Rendered, UserTemplate};
 use crate::results::{self, Cell, Results, Status};
@@ -27,10 +27,12 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return of_results(&file, arguments, ui);
     }
     // A path is taken at its word; anything else is a name.
-    let record = match arguments.record.exists() {
-        true => Record::open(&arguments.record)?,
-        false => records::open(&Place::here()?, &arguments.record.to_string_lossy())?,
+    let found = match arguments.record.exists() {
+        true => arguments.record.clone(),
+        false => records::find(&Place::here()?, &arguments.record.to_string_lossy())?,
     };
+    let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| !format.is_of_results());
+    let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
     let written = write(&record, Destination::replacing(&folder), &arguments.format, &templates, ui)?;

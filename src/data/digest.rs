@@ -15,12 +15,12 @@ use super::stamp::Memo;
 ///
 /// The file that cannot be read, and why.
 pub fn of_files(files: &[PathBuf]) -> Result<String, (PathBuf, io::Error)> {
-    let mut hash = Writer(Sha256::new());
+    let mut hash = Sha256::new();
     for path in files {
-        let read = plain_file::open(path).and_then(|mut file| io::copy(&mut file, &mut hash));
+        let read = plain_file::open(path).and_then(|mut file| take_in(&mut hash, &mut file));
         read.map_err(|error| (path.clone(), error))?;
     }
-    Ok(hex(&hash.0.finalize()))
+    Ok(hex(&hash.finalize()))
 }
 
 /// As [`of_files`], of files in the cache (models, libraries): read once in a process, as long as their sizes and times
@@ -49,9 +49,16 @@ pub fn of_file(path: &Path) -> io::Result<String> {
 ///
 /// Why it cannot be read.
 pub(crate) fn of_stream(stream: &mut impl io::Read) -> io::Result<String> {
-    let mut hash = Writer(Sha256::new());
-    io::copy(stream, &mut hash)?;
-    Ok(hex(&hash.0.finalize()))
+    let mut hash = Sha256::new();
+    take_in(&mut hash, stream)?;
+    Ok(hex(&hash.finalize()))
+}
+
+/// In steps that are worth a call of the system.
+fn take_in(hash: &mut Sha256, stream: &mut impl io::Read) -> io::Result<()> {
+    let mut buffer = io::BufWriter::with_capacity(1 << 17, Writer(hash));
+    io::copy(stream, &mut buffer)?;
+    buffer.flush()
 }
 
 /// SHA-256 of bytes, as hex.
@@ -69,9 +76,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-struct Writer(Sha256);
+struct Writer<'a>(&'a mut Sha256);
 
-impl Write for Writer {
+impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
         Ok(bytes.len())

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::journal::{StoredRun, sort};
-use super::{FORMAT, Record, StoreError, samples, series, write_with};
+use super::{Detail, FORMAT, Record, StoreError, samples, series, write_with};
 use crate::data::table::{FileError, Table, TableError, Values};
 use crate::experiment::Axis;
 use crate::plan::CellId;
@@ -40,6 +40,7 @@ pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
 /// Reads all runs back, each after `check` has seen it.
 pub(super) fn read(
     folder: &Path,
+    detail: Detail,
     mut check: impl FnMut(&StoredRun) -> Result<(), StoreError>,
 ) -> Result<Vec<StoredRun>, StoreError> {
     let (path, mut runs) = (folder.join(RUNS), Vec::new());
@@ -51,7 +52,7 @@ pub(super) fn read(
         Ok::<_, StoreError>(())
     })?;
     read_table(&folder.join(METRICS), BYTES_OF_METRIC, |table| read_metrics(table, &mut runs))?;
-    samples::read(&folder.join(samples::FILE), &mut runs)?;
+    samples::read(&folder.join(samples::FILE), detail, &mut runs)?;
     let of_devices = folder.join(series::FILE);
     if of_devices.is_file() {
         read_table(&of_devices, series::BYTES_OF_ROW, |table| series::read(table, &mut runs))?;
@@ -308,9 +309,13 @@ mod tests {
         write_table(&path(series::FILE), series::table(&written)).unwrap();
         write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
         assert_eq!(written, expected, "writing changes nothing");
-        let mut found = read(folder.path(), |_| Ok(())).unwrap();
+        let mut found = read(folder.path(), Detail::Whole, |_| Ok(())).unwrap();
         found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
         assert_eq!(found, expected);
+        let brief = read(folder.path(), Detail::Durations, |_| Ok(())).unwrap();
+        for (brief, whole) in brief.iter().zip(read(folder.path(), Detail::Whole, |_| Ok(())).unwrap()) {
+            assert!(brief.durations().eq(whole.durations()) && brief.data.measured.start_ns.is_empty());
+        }
     }
 
     /// A few kilobytes can hold a million equal rows.
@@ -330,7 +335,7 @@ mod tests {
             if seen < 2 { Ok(()) } else { Err(StoreError::Damaged { path, reason }) }
         };
         assert!(
-            matches!(read(folder.path(), &mut refuse), Err(StoreError::Damaged { reason, .. }) if reason == "twice")
+            matches!(read(folder.path(), Detail::Whole, &mut refuse), Err(StoreError::Damaged { reason, .. }) if reason == "twice")
         );
         assert_eq!(seen, 2);
     }

@@ -116,6 +116,15 @@ pub struct Record {
     pub runs: Vec<StoredRun>,
 }
 
+/// What of the samples of a complete record is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// All of them, for figures over time and for what is written again.
+    Whole,
+    /// How long each took, which is all that estimates and verdicts come from, in a third of the memory.
+    Durations,
+}
+
 impl Record {
     /// Reads a record, complete or not.
     ///
@@ -123,14 +132,25 @@ impl Record {
     ///
     /// When the folder holds none, a newer one, or a damaged one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Record::open_with(folder, Detail::Whole)
+    }
+
+    /// As [`Record::open`], where not all of the samples are needed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Record::open`].
+    pub(crate) fn open_with(folder: &Path, detail: Detail) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
         let mut check = manifest.check_of_runs(folder);
         let runs = if manifest.findings.complete {
             // Records of earlier versions have no sums.
-            if let Some(sums) = &manifest.findings.sums {
-                sums::verify(folder, sums)?;
-            }
-            columns::read(folder, &mut check)?
+            let sums = manifest.findings.sums.as_ref();
+            let verify = || sums.map_or(Ok(()), |sums| sums::verify(folder, sums));
+            let (verified, runs) = rayon::join(verify, || columns::read(folder, detail, &mut check));
+            // What a damaged file gave is nothing, and neither is what reading it said.
+            verified?;
+            runs?
         } else {
             let runs = journal::read_all(folder)?;
             runs.iter().try_for_each(&mut check)?;

@@ -1,15 +1,21 @@
 //! `samples.parquet`: every raw sample of a record, one row each, never edited.
 
+use std::ops::Range;
 use std::path::Path;
 
+use super::Detail;
 use super::journal::{Arm, StoredRun};
 use crate::data::table::{FileError, Table, TableError, Values};
+use crate::machine::parallel::in_stretches;
 use crate::worker::measure::Samples;
 
 pub(super) const FILE: &str = "samples.parquet";
 
 /// What a row takes while it is read: its values twice, since columns grow by doubling.
 const BYTES_OF_ROW: usize = 64;
+
+/// What it takes while it is found whose rows are.
+const BYTES_OF_KEYS: usize = 16;
 
 /// Which part of a run a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +36,12 @@ enum Column {
     Optional(fn(&mut Samples) -> &mut Vec<u64>),
 }
 
+const DURATION: &str = "dur_ns";
+
 /// The columns that hold what is in [`Samples`]. Writing and reading both follow this table.
 const COLUMNS: [(&str, Column); 4] = [
     ("start_ns", Column::U64(|samples| &mut samples.start_ns)),
-    ("dur_ns", Column::U64(|samples| &mut samples.duration_ns)),
+    (DURATION, Column::U64(|samples| &mut samples.duration_ns)),
     ("input", Column::U32(|samples| &mut samples.input)),
     ("device_ns", Column::Optional(|samples| &mut samples.device_ns)),
 ];
@@ -86,37 +94,121 @@ fn optional(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Ve
     all
 }
 
-/// Reads the samples of every run.
-pub(super) fn read(path: &Path, runs: &mut [StoredRun]) -> Result<(), FileError> {
-    let mut wanted = vec!["run", "phase"];
-    wanted.extend(COLUMNS.iter().map(|(name, _)| *name));
-    Table::read_parts(path, Some(&wanted), BYTES_OF_ROW, |mut table| {
-        table.parts().try_for_each(|part| take(&part, runs).map_err(|error| error.in_file(path)))
-    })
+/// Rows that follow each other and belong to one run and half.
+struct Stretch {
+    run: usize,
+    /// In the order of [`halves`].
+    half: usize,
+    rows: usize,
 }
 
-/// Appends the rows of one part to their runs.
-fn take(part: &Table, runs: &mut [StoredRun]) -> Result<(), TableError> {
-    let (run, phase) = (part.u32_slice("run")?, part.u32_slice("phase")?);
-    let is_counted = |row: usize| phase[row] >= Phase::LateWarmup as u32;
-    let mut first = 0;
-    // Rows of one run and half are adjacent, so each half is taken in one copy.
-    for last in 1..=run.len() {
-        if last < run.len() && run[last] == run[first] && is_counted(last) == is_counted(first) {
-            continue;
+/// Reads the samples of every run.
+pub(super) fn read(path: &Path, detail: Detail, runs: &mut [StoredRun]) -> Result<(), FileError> {
+    let stretches = stretches(path, runs.len())?;
+    let count = runs.len();
+    let is_wanted = |(name, _): &(&str, Column)| detail == Detail::Whole || *name == DURATION;
+    let columns: Vec<(&str, Column)> = COLUMNS.into_iter().filter(is_wanted).collect();
+    let read = in_stretches(columns.len(), 1, &columns, |columns| {
+        columns.iter().map(|(name, column)| ByRun::read(path, name, *column, &stretches, count)).collect()
+    });
+    for ((_, column), values) in columns.into_iter().zip(read) {
+        match (column, values?) {
+            (Column::U32(of), ByRun::U32(values)) => put(runs, of, values),
+            (Column::U64(of) | Column::Optional(of), ByRun::U64(values)) => put(runs, of, values),
+            _ => {}
         }
-        let rows = first..last;
-        let target = runs.get_mut(run[first] as usize);
-        let target = target.ok_or_else(|| TableError(format!("there is no run {}", run[first])))?;
-        let half = if is_counted(first) { &mut target.data.measured } else { &mut target.data.warmup };
-        for (name, column) in COLUMNS {
-            match column {
-                Column::U32(of) => of(half).extend_from_slice(&part.u32_slice(name)?[rows.clone()]),
-                Column::U64(of) => of(half).extend_from_slice(&part.u64_slice(name)?[rows.clone()]),
-                Column::Optional(of) => of(half).extend(part.known_u64s(name, rows.clone())?),
-            }
-        }
-        first = last;
     }
     Ok(())
+}
+
+fn put<T>(runs: &mut [StoredRun], of: fn(&mut Samples) -> &mut Vec<T>, values: Vec<[Vec<T>; 2]>) {
+    halves(runs).zip(values.into_iter().flatten()).for_each(|(half, values)| *of(half) = values);
+}
+
+/// Which rows are whose.
+fn stretches(path: &Path, runs: usize) -> Result<Vec<Stretch>, FileError> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut take = |part: &Table| {
+        let (run, phase) = (part.u32_slice("run")?, part.u32_slice("phase")?);
+        let half_of = |row: usize| usize::from(phase[row] >= Phase::LateWarmup as u32);
+        let mut first = 0;
+        while first < run.len() {
+            let (own, half) = (run[first], half_of(first));
+            let is_another = |row: &usize| run[*row] != own || half_of(*row) != half;
+            let next = (first..run.len()).find(is_another).unwrap_or(run.len());
+            let (own, rows) = (own as usize, next - first);
+            match stretches.last_mut() {
+                Some(last) if last.run == own && last.half == half => last.rows += rows,
+                _ if own < runs => stretches.push(Stretch { run: own, half, rows }),
+                _ => return Err(TableError(format!("there is no run {own}"))),
+            }
+            first = next;
+        }
+        Ok(())
+    };
+    Table::read_parts(path, Some(&["run", "phase"]), BYTES_OF_KEYS, |mut table| {
+        table.parts().try_for_each(|part| take(&part).map_err(|error| error.in_file(path)))
+    })?;
+    Ok(stretches)
+}
+
+/// The values of a column by run and half.
+enum ByRun {
+    U32(Vec<[Vec<u32>; 2]>),
+    U64(Vec<[Vec<u64>; 2]>),
+}
+
+impl ByRun {
+    fn read(path: &Path, name: &str, column: Column, of: &[Stretch], runs: usize) -> Result<Self, FileError> {
+        Ok(match column {
+            Column::U32(_) => ByRun::U32(by_run(path, name, of, runs, |part, rows, values| {
+                values.extend_from_slice(&part.u32_slice(name)?[rows]);
+                Ok(())
+            })?),
+            Column::U64(_) => ByRun::U64(by_run(path, name, of, runs, |part, rows, values| {
+                values.extend_from_slice(&part.u64_slice(name)?[rows]);
+                Ok(())
+            })?),
+            Column::Optional(_) if Table::is_empty_in_parquet(path, name)? => {
+                ByRun::U64(vec![[Vec::new(), Vec::new()]; runs])
+            }
+            Column::Optional(_) => ByRun::U64(by_run(path, name, of, runs, |part, rows, values| {
+                values.extend(part.known_u64s(name, rows)?);
+                Ok(())
+            })?),
+        })
+    }
+}
+
+/// `append` takes rows of a part to the end of the values.
+fn by_run<T: Clone>(
+    path: &Path,
+    name: &str,
+    stretches: &[Stretch],
+    runs: usize,
+    append: impl Fn(&Table, Range<usize>, &mut Vec<T>) -> Result<(), TableError>,
+) -> Result<Vec<[Vec<T>; 2]>, FileError> {
+    let mut values = vec![[Vec::new(), Vec::new()]; runs];
+    let (mut rest, mut done) = (stretches.iter().peekable(), 0);
+    let mut take = |part: &Table| {
+        let mut first = 0;
+        while first < part.height()
+            && let Some(stretch) = rest.peek()
+        {
+            let rows = (stretch.rows - done).min(part.height() - first);
+            let target = &mut values[stretch.run][stretch.half];
+            target.reserve_exact(stretch.rows - done);
+            append(part, first..first + rows, target)?;
+            (first, done) = (first + rows, done + rows);
+            if done == stretch.rows {
+                rest.next();
+                done = 0;
+            }
+        }
+        Ok(())
+    };
+    Table::read_parts(path, Some(&[name]), BYTES_OF_ROW, |mut table| {
+        table.parts().try_for_each(|part| take(&part).map_err(|error: TableError| error.in_file(path)))
+    })?;
+    Ok(values)
 }

@@ -1,4 +1,4 @@
-//! Checksums of a complete record's files, so that what a disk, a copy or an edit changed is told before it is parsed.
+//! Checksums of a complete record's files, so that what a disk, a copy or an edit changed is told and not used.
 
 use std::collections::BTreeMap;
 use std::path::Path;

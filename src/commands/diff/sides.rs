@@ -7,7 +7,7 @@ use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::git::{Blob, GitError, Repository};
-use crate::record::{Manifest, Place, Record};
+use crate::record::{Detail, Manifest, Place, Record};
 use crate::results::{self, Results};
 use crate::ui::error::Error;
 
@@ -277,7 +277,7 @@ pub(in crate::commands) fn read_results(path: &Path) -> Result<Results, Error> {
 
 /// What a record says.
 pub(in crate::commands) fn of_record(folder: &Path) -> Result<Results, Error> {
-    Ok(results_of(&Record::open(folder)?))
+    Ok(results_of(&Record::open_with(folder, Detail::Durations)?))
 }
 
 /// What a record says that was read.

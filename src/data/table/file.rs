@@ -5,12 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::*;
+use polars_parquet::parquet::metadata::ColumnChunkMetadata;
 use reading::{memory_bytes, plain_file};
 
 use super::{Table, TableError, boundary, pages};
 
 /// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
-const BYTES_AT_A_TIME: usize = 64 << 20;
+const BYTES_AT_A_TIME: usize = 16 << 20;
 
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,17 @@ pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
     Ok(ParquetReader::new(file))
 }
 
+fn read_some(
+    path: &Path,
+    reader: ParquetReader<File>,
+    columns: Option<&[&str]>,
+    rows: Option<(usize, usize)>,
+) -> Result<Table, FileError> {
+    let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+    let reader = reader.with_columns(columns).with_slice(rows);
+    Ok(Table { frame: boundary::read(path, || reader.finish())? })
+}
+
 impl Table {
     /// Reads a Parquet file, or some of its columns, or so many rows from one on.
     ///
@@ -56,9 +68,7 @@ impl Table {
         columns: Option<&[&str]>,
         rows: Option<(usize, usize)>,
     ) -> Result<Self, FileError> {
-        let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-        let reader = reader(path)?.with_columns(columns).with_slice(rows);
-        Ok(Table { frame: boundary::read(path, || reader.finish())? })
+        read_some(path, reader(path)?, columns, rows)
     }
 
     /// Reads a Parquet file, or some of its columns, part by part. `bytes_of_row` is about what a row takes while it is
@@ -73,26 +83,38 @@ impl Table {
         bytes_of_row: usize,
         mut take: impl FnMut(Table) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (rows, memory) = (Table::rows_of_parquet(path)?, memory_bytes().unwrap_or(u64::MAX));
+        let mut whole = reader(path)?;
+        let metadata = boundary::read(path, || whole.get_metadata().cloned())?;
+        let (rows, memory) = (metadata.num_rows, memory_bytes().unwrap_or(u64::MAX));
         if (rows as u64).saturating_mul(bytes_of_row as u64) > memory {
             let source = io::Error::other(format!("its {rows} rows take more memory than this machine has"));
             return Err(FileError::Open { path: path.to_owned(), source }.into());
         }
         let at_a_time = (BYTES_AT_A_TIME / bytes_of_row).max(1);
         for first in (0..rows).step_by(at_a_time) {
-            take(Table::read_parquet(path, columns, Some((first, at_a_time)))?)?;
+            let mut part = reader(path)?;
+            part.set_metadata(metadata.clone());
+            take(read_some(path, part, columns, Some((first, at_a_time)))?)?;
         }
         Ok(())
     }
 
-    /// How many rows a Parquet file has.
+    /// Whether a Parquet file says of one of its columns that no row has a value.
     ///
     /// # Errors
     ///
     /// A file that cannot be opened or is damaged.
-    fn rows_of_parquet(path: &Path) -> Result<usize, FileError> {
+    pub fn is_empty_in_parquet(path: &Path, column: &str) -> Result<bool, FileError> {
         let mut reader = reader(path)?;
-        boundary::read(path, || reader.num_rows())
+        boundary::read(path, || {
+            let metadata = reader.get_metadata()?;
+            let is_empty = |chunk: &ColumnChunkMetadata| {
+                let known = chunk.statistics(&metadata.footer_buf).and_then(Result::ok);
+                known.is_some_and(|known| known.null_count() == Some(chunk.num_values()))
+            };
+            let mut columns = metadata.row_groups.iter().map(|group| group.columns_under_root_iter(column));
+            Ok(columns.all(|chunks| chunks.is_some_and(|mut chunks| chunks.all(is_empty))))
+        })
     }
 
     /// The bytes of a Parquet file.
@@ -151,9 +173,11 @@ mod tests {
     fn parquet_reads_back_whole_or_in_part() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
-        let table = Table::of([("a", vec![1_u64, 2, 3].into()), ("b", vec![4_u32, 5, 6].into())]).unwrap();
+        let (a, b) = (vec![1_u64, 2, 3], vec![4_u32, 5, 6]);
+        let table = Table::of([("a", a.into()), ("b", b.into()), ("none", vec![None::<u64>; 3].into())]).unwrap();
         table.to_parquet(File::create(&path).unwrap()).unwrap();
-        assert_eq!(Table::rows_of_parquet(&path).unwrap(), 3);
+        assert!(Table::is_empty_in_parquet(&path, "none").unwrap());
+        assert!(!Table::is_empty_in_parquet(&path, "a").unwrap() && !Table::is_empty_in_parquet(&path, "c").unwrap());
         let part = Table::read_parquet(&path, Some(&["b"]), Some((1, 5))).unwrap();
         assert_eq!((part.u32s("b").unwrap(), part.has("a")), (vec![Some(5), Some(6)], false));
         assert!(Table::read_parquet(&path, Some(&["colour"]), None).is_err());

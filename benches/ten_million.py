@@ -4,7 +4,7 @@
 
 Writes a specification for the mock backend (10 cells, 10 runs, 100 000 samples each), measures it, and renders
 results.json alone from the stored record: reading Parquet, statistics of every cell and run, verdicts. Wanted: under
-1.5 s beyond the start of the process, in less than 2 GB, on two cores.
+0.5 s beyond the start of the process, in less than 360 MiB, on two cores.
 """
 
 import os

@@ -31,7 +31,8 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => arguments.record.clone(),
         false => records::find(&Place::here()?, &arguments.record.to_string_lossy())?,
     };
-    let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| !format.is_of_results());
+    let has_figures =
+        !arguments.template.is_empty() || arguments.format.iter().any(|format| format.has_figures_of_samples());
     let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;

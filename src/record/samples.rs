@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::Detail;
 use super::journal::{Arm, StoredRun};
 use crate::data::table::{FileError, Table, TableError, Values};
-use crate::machine::parallel::in_stretches;
 use crate::worker::measure::Samples;
 
 pub(super) const FILE: &str = "samples.parquet";
@@ -108,9 +109,8 @@ pub(super) fn read(path: &Path, detail: Detail, runs: &mut [StoredRun]) -> Resul
     let count = runs.len();
     let is_wanted = |(name, _): &(&str, Column)| detail == Detail::Whole || *name == DURATION;
     let columns: Vec<(&str, Column)> = COLUMNS.into_iter().filter(is_wanted).collect();
-    let read = in_stretches(columns.len(), 1, &columns, |columns| {
-        columns.iter().map(|(name, column)| ByRun::read(path, name, *column, &stretches, count)).collect()
-    });
+    let read = columns.par_iter().map(|(name, column)| ByRun::read(path, name, *column, &stretches, count));
+    let read: Vec<_> = read.collect();
     for ((_, column), values) in columns.into_iter().zip(read) {
         match (column, values?) {
             (Column::U32(of), ByRun::U32(values)) => put(runs, of, values),

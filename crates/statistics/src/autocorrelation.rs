@@ -121,7 +121,7 @@ pub fn quantile_interval_ess_of(
 /// The autocorrelation time of the indicator series 1{x <= `threshold`}, which is what a quantile owes its error to; in
 /// exact integers, at least 1.
 pub(crate) fn indicator_autocorrelation_time(values: &[f64], threshold: f64) -> f64 {
-    let series = Indicator::new(values.iter().map(|&value| value <= threshold));
+    let series = Indicator::new(values, |value| value <= threshold);
     let mut distant: Option<Vec<f64>> = None;
     integrate(values.len(), |lag| {
         let coincidences = if lag < PACKED_LAGS {
@@ -247,7 +247,7 @@ mod tests {
         assert_close(autocorrelation_time(&values), slow, 1e-10);
 
         let threshold = median(&values).unwrap();
-        let series = Indicator::new(values.iter().map(|&value| value <= threshold));
+        let series = Indicator::new(&values, |value| value <= threshold);
         let slow = integrate(values.len(), |lag| series.covariance(lag, series.coincidences(lag)));
         assert!(slow > 500.0);
         assert_eq!(indicator_autocorrelation_time(&values, threshold), slow);

@@ -7,24 +7,29 @@
 pub(super) struct Indicator {
     length: usize,
     words: Vec<u64>,
-    /// How many ones come before each index.
+    /// How many ones come before each word, and altogether.
     ones_before: Vec<u32>,
 }
 
 impl Indicator {
     /// Packs the series.
-    pub(super) fn new(series: impl ExactSizeIterator<Item = bool>) -> Self {
-        let length = series.len();
-        let mut words = vec![0_u64; length.div_ceil(64)];
-        let mut ones_before = Vec::with_capacity(length + 1);
+    pub(super) fn new(values: &[f64], is_one: impl Fn(f64) -> bool) -> Self {
+        let pack = |values: &[f64]| values.iter().rev().fold(0, |word, value| (word << 1) | u64::from(is_one(*value)));
+        let words: Vec<u64> = values.chunks(64).map(pack).collect();
+        let mut ones_before = Vec::with_capacity(words.len() + 1);
         let mut ones = 0;
         ones_before.push(0);
-        for (index, is_one) in series.enumerate() {
-            words[index / 64] |= u64::from(is_one) << (index % 64);
-            ones += u32::from(is_one);
+        for word in &words {
+            ones += word.count_ones();
             ones_before.push(ones);
         }
-        Indicator { length, words, ones_before }
+        Indicator { length: values.len(), words, ones_before }
+    }
+
+    /// How many ones come before an index.
+    fn ones_before(&self, index: usize) -> u32 {
+        let within = self.words.get(index / 64).map_or(0, |word| (word & ((1 << (index % 64)) - 1)).count_ones());
+        self.ones_before[index / 64] + within
     }
 
     /// The series as zeros and ones.
@@ -47,7 +52,7 @@ impl Indicator {
 
     /// n^3 times the autocovariance at `lag`, of which only the final rounding to `f64` is not exact.
     pub(super) fn covariance(&self, lag: usize, coincidences: u64) -> f64 {
-        let ones_before = |index: usize| i128::from(self.ones_before[index]);
+        let ones_before = |index: usize| i128::from(self.ones_before(index));
         let (n, ones) = (self.length as i128, ones_before(self.length));
         let in_front = ones_before(self.length - lag);
         let behind = ones - ones_before(lag);
@@ -61,14 +66,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn packed(series: &[bool]) -> Indicator {
+        Indicator::new(&series.iter().map(|is_one| f64::from(u8::from(*is_one))).collect::<Vec<f64>>(), |value| {
+            value > 0.5
+        })
+    }
+
     #[test]
     fn covariance_of_a_short_series_is_exact() {
         // Mean 2/3: deviations 1/3, -2/3, 1/3; sums of products 6/9, -4/9, 1/9; times n^2 = 9.
-        let series = Indicator::new([true, false, true].into_iter());
+        let series = packed(&[true, false, true]);
         let covariances = [0, 1, 2].map(|lag| series.covariance(lag, series.coincidences(lag)));
         assert_eq!(covariances, [6.0, -4.0, 1.0]);
         assert_eq!(series.to_numbers(), [1.0, 0.0, 1.0]);
-        assert_eq!(Indicator::new([].into_iter()).coincidences(0), 0);
+        assert_eq!(packed(&[]).coincidences(0), 0);
     }
 
     proptest! {
@@ -76,7 +87,10 @@ mod tests {
         fn packed_products_are_counts(series in prop::collection::vec(any::<bool>(), 1..300), lag in 0_usize..300) {
             prop_assume!(lag < series.len());
             let expected = series.iter().zip(&series[lag..]).filter(|(x, y)| **x && **y).count() as u64;
-            prop_assert_eq!(Indicator::new(series.into_iter()).coincidences(lag), expected);
+            let packed = packed(&series);
+            prop_assert_eq!(packed.coincidences(lag), expected);
+            let ones = series[..lag].iter().filter(|is_one| **is_one).count();
+            prop_assert_eq!(packed.ones_before(lag) as usize, ones);
         }
     }
 }

@@ -60,6 +60,7 @@ pub mod steady;
 pub mod stopping;
 pub mod unpaired;
 mod unpaired_hint;
+pub mod upper;
 pub mod usual_rules;
 pub(crate) mod value_bootstrap;
 #[cfg(test)]

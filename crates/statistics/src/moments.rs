@@ -11,15 +11,70 @@ pub fn sum(values: &[f64]) -> f64 {
 
 /// As [`sum`], of anything that yields numbers.
 pub(crate) fn sum_of(values: impl Iterator<Item = f64>) -> f64 {
-    let mut total = 0.0_f64;
-    let mut compensation = 0.0_f64;
-    for value in values {
-        let next = total + value;
-        compensation += if total.abs() >= value.abs() { (total - next) + value } else { (value - next) + total };
-        total = next;
+    let mut sum = Compensated::default();
+    values.for_each(|value| sum.add(value));
+    sum.total()
+}
+
+#[derive(Default)]
+struct Compensated {
+    sum: f64,
+    compensation: f64,
+}
+
+impl Compensated {
+    #[inline(always)]
+    fn add(&mut self, value: f64) {
+        let next = self.sum + value;
+        let is_larger = self.sum.abs() >= value.abs();
+        self.compensation += if is_larger { (self.sum - next) + value } else { (value - next) + self.sum };
+        self.sum = next;
     }
-    // With an infinite value the compensation is not a number, while the plain sum is right.
-    if total.is_finite() { total + compensation } else { total }
+
+    fn total(self) -> f64 {
+        // With an infinite value the compensation is not a number, while the plain sum is right.
+        if self.sum.is_finite() { self.sum + self.compensation } else { self.sum }
+    }
+}
+
+/// Mean, variance and skewness of a sample, in two passes over it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Number of values.
+    pub n: usize,
+    /// As [`mean`].
+    pub mean: f64,
+    /// As [`variance`].
+    pub variance: Option<f64>,
+    /// As [`skewness`].
+    pub skewness: Option<f64>,
+}
+
+impl Moments {
+    /// `None` for an empty slice.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let center = mean(values)?;
+        let (mut first, mut second, mut third) =
+            (Compensated::default(), Compensated::default(), Compensated::default());
+        for value in values {
+            let distance = value - center;
+            let square = distance * distance;
+            first.add(distance);
+            second.add(square);
+            third.add(square * distance);
+        }
+        // What is left of the sum of deviations is the rounding error of the mean.
+        let (residue, squares, cubes) = (first.total(), second.total(), third.total());
+        let n = values.len() as f64;
+        let variance = || ((squares - residue * residue / n) / (n - 1.0)).max(0.0);
+        let skewness = || (n * (n - 1.0)).sqrt() / (n - 2.0) * (cubes / n) / (squares / n).powf(1.5);
+        Some(Moments {
+            n: values.len(),
+            mean: center,
+            variance: (values.len() >= 2).then(variance),
+            skewness: (values.len() >= 3 && squares / n > 0.0).then(skewness),
+        })
+    }
 }
 
 /// The arithmetic mean; `None` for an empty slice.
@@ -29,15 +84,7 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 
 /// The variance with n - 1, by two passes; `None` below two values.
 pub fn variance(values: &[f64]) -> Option<f64> {
-    if values.len() < 2 {
-        return None;
-    }
-    let center = mean(values)?;
-    let squares = sum_of(values.iter().map(|value| (value - center).powi(2)));
-    // What is left of the sum of deviations is the rounding error of the mean.
-    let residue = sum_of(values.iter().map(|value| value - center));
-    let n = values.len() as f64;
-    Some(((squares - residue * residue / n) / (n - 1.0)).max(0.0))
+    Moments::of(values)?.variance
 }
 
 /// The standard deviation with n - 1; `None` below two values.
@@ -77,12 +124,7 @@ pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
 
 /// The bias-corrected skewness G1; `None` below three values or without spread.
 pub fn skewness(values: &[f64]) -> Option<f64> {
-    let n = values.len() as f64;
-    if values.len() < 3 {
-        return None;
-    }
-    let (second, third, _) = central_moments(values)?;
-    Some((n * (n - 1.0)).sqrt() / (n - 2.0) * third / second.powf(1.5))
+    Moments::of(values)?.skewness
 }
 
 /// The bias-corrected excess kurtosis G2; `None` below four values or without spread.
@@ -91,7 +133,7 @@ pub fn excess_kurtosis(values: &[f64]) -> Option<f64> {
     if values.len() < 4 {
         return None;
     }
-    let (second, _, fourth) = central_moments(values)?;
+    let (second, fourth) = central_moments(values)?;
     let uncorrected = fourth / (second * second) - 3.0;
     Some((n - 1.0) / ((n - 2.0) * (n - 3.0)) * ((n + 1.0) * uncorrected + 6.0))
 }
@@ -104,13 +146,13 @@ pub fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
     Some((skewness * skewness + 1.0) / (kurtosis + 3.0 * (n - 1.0).powi(2) / ((n - 2.0) * (n - 3.0))))
 }
 
-/// Second, third and fourth central moment (divided by n); `None` without spread.
-fn central_moments(values: &[f64]) -> Option<(f64, f64, f64)> {
+/// Second and fourth central moment (divided by n); `None` without spread.
+fn central_moments(values: &[f64]) -> Option<(f64, f64)> {
     let center = mean(values)?;
     let n = values.len() as f64;
     let moment = |power| sum_of(values.iter().map(|value| (value - center).powi(power))) / n;
     let second = moment(2);
-    (second > 0.0).then(|| (second, moment(3), moment(4)))
+    (second > 0.0).then(|| (second, moment(4)))
 }
 
 #[cfg(test)]

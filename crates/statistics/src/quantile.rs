@@ -171,7 +171,7 @@ pub fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
     (0..count).filter_map(|index| quantile_sorted(sorted, (index as f64 + 0.5) / count as f64)).collect()
 }
 
-fn interpolate(below: f64, above: f64, fraction: f64) -> f64 {
+pub(super) fn interpolate(below: f64, above: f64, fraction: f64) -> f64 {
     if fraction == 0.0 { below } else { below + fraction * (above - below) }
 }
 

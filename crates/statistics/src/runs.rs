@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, mean_interval};
-use super::moments::{harmonic_mean, mean, variance};
+use super::moments::{Moments, harmonic_mean, mean, variance};
 
 /// The two levels of variance of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,14 +36,18 @@ pub struct TwoLevel {
 /// `None` below two runs, with a run of fewer than two samples, for values that are not finite, and unless
 /// 0 < `confidence` < 1.
 pub fn two_level<Run: AsRef<[f64]>>(runs: &[Run], confidence: f64) -> Option<TwoLevel> {
-    let of_each = |statistic: fn(&[f64]) -> Option<f64>| -> Option<Vec<f64>> {
-        runs.iter().map(|run| statistic(run.as_ref())).collect()
-    };
-    let run_means = of_each(mean)?;
+    let moments: Option<Vec<Moments>> = runs.iter().map(|run| Moments::of(run.as_ref())).collect();
+    two_level_of(&moments?, confidence)
+}
+
+/// As [`two_level`], of runs of which the moments are known.
+pub(crate) fn two_level_of(runs: &[Moments], confidence: f64) -> Option<TwoLevel> {
+    let run_means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
     let estimate = mean_interval(&run_means, confidence)?;
-    let s1_squared = mean(&of_each(variance)?)?;
+    let variances: Option<Vec<f64>> = runs.iter().map(|run| run.variance).collect();
+    let s1_squared = mean(&variances?)?;
     let s2_squared = variance(&run_means)?;
-    let harmonic_n = harmonic_mean(&of_each(|run| Some(run.len() as f64))?)?;
+    let harmonic_n = harmonic_mean(&runs.iter().map(|run| run.n as f64).collect::<Vec<f64>>())?;
     let t2_squared = s2_squared - s1_squared / harmonic_n;
     let between = t2_squared.max(0.0);
     let total = between + s1_squared;

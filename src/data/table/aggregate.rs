@@ -16,8 +16,6 @@ pub enum Aggregate {
     Sum,
     /// Their arithmetic mean.
     Mean,
-    /// Their standard deviation (n - 1); none below two values.
-    StandardDeviation,
     /// The smallest.
     Min,
     /// The largest.
@@ -42,22 +40,6 @@ impl Table {
     pub fn group_by(&self, keys: &[&str]) -> Result<Groups<'_>, TableError> {
         Ok(Groups { frame: &self.frame, grouped: self.frame.group_by_stable(keys.iter().copied())? })
     }
-
-    /// The same table, knowing that this column never falls: its groups are then stretches of rows, which are found and
-    /// read several times as fast.
-    ///
-    /// # Errors
-    ///
-    /// A column that is not there, holds something else, or falls.
-    pub fn sorted_by(mut self, column: &str) -> Result<Self, TableError> {
-        let mut keys = self.frame.column(column)?.u32()?.rechunk().into_owned();
-        if !keys.cont_slice()?.is_sorted() {
-            return Err(TableError(format!("{column} is not sorted")));
-        }
-        keys.set_sorted_flag(polars::series::IsSorted::Ascending);
-        self.frame.with_column(keys.into_column())?;
-        Ok(self)
-    }
 }
 
 impl Groups<'_> {
@@ -81,7 +63,6 @@ impl Groups<'_> {
             Aggregate::Count => one.count(),
             Aggregate::Sum => one.sum(),
             Aggregate::Mean => one.mean(),
-            Aggregate::StandardDeviation => one.std(1),
             Aggregate::Min => one.min(),
             Aggregate::Max => one.max(),
             Aggregate::Quantile(probability) => one.quantile(probability, QuantileMethod::Linear),
@@ -104,6 +85,33 @@ impl Groups<'_> {
             GroupsIndicator::Slice([first, length]) => list(&mut (first..first + length)),
         });
         Ok(lists.collect())
+    }
+}
+
+/// Numbers that are a group of their own, and what polars says of them: the digits that a group of rows would give.
+#[derive(Debug)]
+pub(crate) struct Numbers(Float64Chunked);
+
+impl From<Vec<f64>> for Numbers {
+    fn from(numbers: Vec<f64>) -> Self {
+        Numbers(Float64Chunked::from_vec(PlSmallStr::EMPTY, numbers))
+    }
+}
+
+impl Numbers {
+    /// The numbers themselves.
+    pub(crate) fn as_slice(&self) -> &[f64] {
+        self.0.cont_slice().expect("one vector without gaps")
+    }
+
+    /// Their arithmetic mean.
+    pub(crate) fn mean(&self) -> Option<f64> {
+        self.0.mean()
+    }
+
+    /// Their standard deviation (n - 1); none below two values.
+    pub(crate) fn standard_deviation(&self) -> Option<f64> {
+        self.0.std(1)
     }
 }
 
@@ -144,7 +152,6 @@ mod tests {
             let table = table(&groups);
             let wanted = [
                 ("value", Aggregate::Mean, "mean"),
-                ("value", Aggregate::StandardDeviation, "deviation"),
                 ("value", Aggregate::Quantile(probability), "quantile"),
             ];
             let found = table.group_by(&["key"]).unwrap().aggregate(&wanted).unwrap();
@@ -155,7 +162,9 @@ mod tests {
             };
             for (index, values) in groups.iter().enumerate() {
                 prop_assert!(near(column("mean")[index], mean(values)));
-                prop_assert!(near(column("deviation")[index], standard_deviation(values)));
+                let numbers = Numbers::from(values.clone());
+                prop_assert!(near(numbers.standard_deviation(), standard_deviation(values)));
+                prop_assert!(near(numbers.mean(), mean(values)));
                 prop_assert!(near(column("quantile")[index], quantile_sorted(&sorted(values), probability)));
             }
         }

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use polars::prelude::*;
 
-pub(crate) use aggregate::Aggregate;
+pub(crate) use aggregate::{Aggregate, Numbers};
 pub(crate) use arrays::{parquet_heads, read_parquet};
 pub(crate) use file::FileError;
 
@@ -140,23 +140,6 @@ impl Table {
         };
         let columns = columns.iter().map(named).collect::<PolarsResult<_>>()?;
         Ok(Table { frame: DataFrame::new_infer_height(columns)? })
-    }
-
-    /// The same with nothing in these columns of numbers where a row is marked.
-    ///
-    /// # Errors
-    ///
-    /// A column that is not there or holds something else.
-    pub fn emptied<'a>(
-        &self,
-        columns: impl IntoIterator<Item = &'a str>,
-        is_marked: &[bool],
-    ) -> Result<Self, TableError> {
-        let kept = |name: &'a str| {
-            let values = self.f64s(name)?.into_iter().zip(is_marked).map(|(value, marked)| value.filter(|_| !marked));
-            Ok((name, Values::F64(values.collect())))
-        };
-        self.with(columns.into_iter().map(kept).collect::<Result<Vec<_>, TableError>>()?)
     }
 
     /// The rows in which no column is empty.

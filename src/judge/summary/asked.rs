@@ -14,6 +14,7 @@ use crate::experiment::Design;
 use crate::plan::CellId;
 use crate::record::{Arm, Manifest, StoredRun};
 use crate::vocabulary::metric::{ITEMS, MetricReference, Statistic};
+use statistics::autocorrelation::supports_quantile;
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`crate::experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
@@ -84,6 +85,11 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
     // In the order of time: the correlation of samples depends on it.
     let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
     let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
+    let supports = |statistic: Statistic, values: &[f64]| {
+        let supports =
+            |probability| runs.iter().zip(values).all(|(run, value)| supports_quantile(run, probability, *value));
+        statistic.probability().is_some_and(supports)
+    };
     let counts = || runs.iter().map(|run| run.len() as u64);
     Latency {
         samples: counts().sum(),
@@ -92,6 +98,6 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
         min: None,
         max: None,
         skewness: None,
-        percentiles: latency::percentiles(&statistics, &runs, values),
+        percentiles: latency::percentiles(&statistics, values, supports),
     }
 }

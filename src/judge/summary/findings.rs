@@ -240,7 +240,7 @@ mod tests {
     fn findings(medians: &[f64]) -> Findings {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
-        let tables = tables(std::slice::from_ref(&runs)).unwrap();
+        let tables = tables(std::slice::from_ref(&runs), &[]).unwrap();
         Findings::of(&runs, &Fallback::default(), &tables[0].environment, false)
     }
 

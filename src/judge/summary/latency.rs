@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use statistics::autocorrelation::supports_quantile;
 use statistics::interval::Estimate;
 use statistics::middle_half::middle_half;
 use statistics::pooled_tail::PooledTail;
@@ -54,8 +53,8 @@ pub(super) fn of_latency(
     extent: Extent,
 ) -> Option<Latency> {
     let totals = tables.samples?;
-    let runs: Vec<Vec<f64>> =
-        completed.iter().map(|run| run.durations().collect::<Vec<f64>>()).filter(|values| !values.is_empty()).collect();
+    let sampled = || tables.runs.iter().filter(|run| run.count > 0);
+    let supports = |statistic: Statistic, _: &[f64]| sampled().all(|run| run.supports(statistic));
     Some(Latency {
         samples: totals.all,
         fewest_samples: totals.fewest,
@@ -63,7 +62,7 @@ pub(super) fn of_latency(
         min: totals.min,
         max: totals.max,
         skewness: totals.skewness,
-        percentiles: percentiles(&wanted(manifest, extent), &runs, &tables.values),
+        percentiles: percentiles(&wanted(manifest, extent), &tables.values, supports),
     })
 }
 
@@ -86,23 +85,28 @@ pub(super) fn pooled(manifest: &Manifest, completed: &[&StoredRun]) -> Vec<(Stat
 }
 
 /// All percentiles, or the 95th and what is asked for.
-fn wanted(manifest: &Manifest, extent: Extent) -> Vec<Statistic> {
+pub(super) fn wanted(manifest: &Manifest, extent: Extent) -> Vec<Statistic> {
     let asked: Vec<Statistic> = manifest.experiment.asked().map(|metric| metric.statistic).collect();
     let is_wanted =
         |statistic: &Statistic| extent == Extent::Whole || *statistic == Statistic::P95 || asked.contains(statistic);
     PERCENTILES.into_iter().filter(is_wanted).collect()
 }
 
-/// The percentiles of these runs, of which `values` has one value each.
-pub(super) fn percentiles(wanted: &[Statistic], runs: &[Vec<f64>], values: &RunValues) -> Vec<Percentile> {
+/// The percentiles of runs, of which `values` has one value each; `supports` says whether all of them have enough samples.
+pub(super) fn percentiles(
+    wanted: &[Statistic],
+    values: &RunValues,
+    supports: impl Fn(Statistic, &[f64]) -> bool,
+) -> Vec<Percentile> {
     let one = |statistic: &Statistic| {
         let statistic = *statistic;
         let column = MetricReference { metric: &LATENCY, statistic }.column();
         let values: Vec<f64> = values.get(&column)?.iter().map(|(_, value)| *value).collect();
-        let probability = statistic.probability()?;
-        // Counts the samples, discounted for their correlation around the quantile.
-        let supported = runs.iter().zip(&values).all(|(run, value)| supports_quantile(run, probability, *value));
-        Some(Percentile { statistic, estimate: middle_half(&values, CONFIDENCE)?, supported })
+        Some(Percentile {
+            statistic,
+            estimate: middle_half(&values, CONFIDENCE)?,
+            supported: supports(statistic, &values),
+        })
     };
     wanted.iter().filter_map(one).collect()
 }

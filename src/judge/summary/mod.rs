@@ -12,6 +12,7 @@ mod fallback;
 mod findings;
 pub(crate) mod latency;
 mod load;
+mod samples;
 mod tables;
 mod values;
 mod weight;
@@ -117,7 +118,8 @@ fn summarize_arms(
         })
         .collect();
     let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
-    let tables = tables::tables(&completed).expect("columns that this module has made");
+    let tables =
+        tables::tables(&completed, &latency::wanted(manifest, extent)).expect("columns that this module has made");
     let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
     let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
         let latency = of_latency(manifest, completed, tables, extent);

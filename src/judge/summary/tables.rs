@@ -1,4 +1,4 @@
-//! The runs of a record as tables, and what polars makes of their groups: samples by run, then values by cell.
+//! The runs of a record as tables, and what polars makes of their groups: values by cell.
 //!
 //! Input: the completed runs of each arm. Output: one value a run for every metric and every statistic of latency, and
 //! what the runs of an arm have together. Deliberately absent: intervals and verdicts, which are perfrun's own.
@@ -6,23 +6,23 @@
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
-use statistics::moments::skewness;
 
+use super::samples::RunSamples;
 use super::{Spread, is_of_environment};
-use crate::data::table::{Aggregate, Table, TableError};
+use crate::data::table::{Aggregate, Table, TableError, Values};
 use crate::record::StoredRun;
 use crate::vocabulary::code;
 use crate::vocabulary::metric::{LATENCY, MetricReference, SAMPLES, Statistic};
 
 /// The statistics of a run's samples, as users name them; the median is a metric of the run already.
-const STATISTICS: [(Statistic, Aggregate); 7] = [
-    (Statistic::Mean, Aggregate::Mean),
-    (Statistic::Min, Aggregate::Min),
-    (Statistic::P90, Aggregate::Quantile(0.90)),
-    (Statistic::P95, Aggregate::Quantile(0.95)),
-    (Statistic::P99, Aggregate::Quantile(0.99)),
-    (Statistic::P999, Aggregate::Quantile(0.999)),
-    (Statistic::StandardDeviation, Aggregate::StandardDeviation),
+const STATISTICS: [Statistic; 7] = [
+    Statistic::Mean,
+    Statistic::Min,
+    Statistic::P90,
+    Statistic::P95,
+    Statistic::P99,
+    Statistic::P999,
+    Statistic::StandardDeviation,
 ];
 
 /// One value a run with the number of its block, by the name of the metric or of the statistic.
@@ -39,6 +39,8 @@ pub(super) struct ArmTables {
     pub(super) codes: BTreeMap<String, u32>,
     /// `None` where no run has a sample.
     pub(super) samples: Option<SampleTotals>,
+    /// The samples of each run.
+    pub(super) runs: Vec<RunSamples>,
 }
 
 /// The samples of an arm.
@@ -51,11 +53,20 @@ pub(super) struct SampleTotals {
     pub(super) skewness: Option<f64>,
 }
 
-/// Groups the completed runs of each arm, which are given in the order of their blocks.
-pub(super) fn tables(arms: &[Vec<&StoredRun>]) -> Result<Vec<ArmTables>, TableError> {
+/// What the completed runs of each arm say, which are given in the order of their blocks. Whether they support them is found
+/// of these percentiles.
+pub(super) fn tables(arms: &[Vec<&StoredRun>], percentiles: &[Statistic]) -> Result<Vec<ArmTables>, TableError> {
     let numbered: Vec<(u32, &[&StoredRun])> = (0..).zip(arms.iter().map(Vec::as_slice)).collect();
-    let runs = portions(&numbered).into_par_iter().filter_map(by_run).collect::<Result<_, _>>()?;
-    let runs = Table::stacked(runs)?;
+    let each = numbered.iter().flat_map(|(arm, runs)| {
+        let is_batched = runs.iter().any(|run| run.iterations > 1);
+        runs.iter().map(move |run| (*arm, is_batched, *run))
+    });
+    let each: Vec<(u32, bool, &StoredRun)> = each.collect();
+    let of_each: Vec<RunSamples> =
+        each.par_iter().map(|(_, is_batched, run)| RunSamples::of(run, *is_batched, percentiles)).collect();
+    let sampled: Vec<(u32, &RunSamples)> =
+        each.iter().map(|(arm, ..)| *arm).zip(&of_each).filter(|(_, run)| run.count > 0).collect();
+    let runs = if sampled.is_empty() { None } else { Some(table_of(&sampled)?) };
     let mut found = vec![ArmTables::default(); arms.len()];
     let values = run_values(&numbered, runs.as_ref())?;
     take_values(&values, &mut found)?;
@@ -63,68 +74,28 @@ pub(super) fn tables(arms: &[Vec<&StoredRun>]) -> Result<Vec<ArmTables>, TableEr
     if let Some(runs) = runs {
         take_totals(&runs, &mut found)?;
     }
+    for ((arm, ..), run) in each.iter().zip(of_each) {
+        found[*arm as usize].runs.push(run);
+    }
     Ok(found)
 }
 
-/// Arms in a row that have about so many samples together: few enough to stand in memory twice, enough for a table.
-fn portions<'a, 'r>(arms: &'a [(u32, &'r [&'r StoredRun])]) -> Vec<&'a [(u32, &'r [&'r StoredRun])]> {
-    const SAMPLES: usize = 1 << 19;
-    let (mut portions, mut first, mut samples) = (Vec::new(), 0, 0);
-    for (index, (_, runs)) in arms.iter().enumerate() {
-        samples += runs.iter().map(|run| run.data.measured.len()).sum::<usize>();
-        if samples >= SAMPLES || index + 1 == arms.len() {
-            portions.push(&arms[first..=index]);
-            (first, samples) = (index + 1, 0);
-        }
-    }
-    portions
-}
-
-/// Samples grouped by run, in nanoseconds an iteration: one row a run. `None` where there is no sample.
-fn by_run(arms: &[(u32, &[&StoredRun])]) -> Option<Result<Table, TableError>> {
-    let mut rows = RunRows::default();
-    for (arm, runs) in arms {
-        // With several iterations in a sample only means say something about one of them.
-        let is_batched = runs.iter().any(|run| run.iterations > 1);
-        for run in *runs {
-            let first = rows.ns.len();
-            rows.ns.extend(run.durations());
-            if rows.ns.len() > first {
-                rows.key.resize(rows.ns.len(), rows.arm.len() as u32);
-                rows.arm.push(*arm);
-                rows.block.push(run.block);
-                rows.is_batched.push(is_batched);
-                rows.skewness.push(skewness(&rows.ns[first..]));
-            }
-        }
-    }
-    (!rows.ns.is_empty()).then(|| rows.table())
-}
-
-/// Runs that have samples, each a number, and their samples with the number of their run.
-#[derive(Default)]
-struct RunRows {
-    key: Vec<u32>,
-    ns: Vec<f64>,
-    arm: Vec<u32>,
-    block: Vec<u32>,
-    is_batched: Vec<bool>,
-    skewness: Vec<Option<f64>>,
-}
-
-impl RunRows {
-    fn table(self) -> Result<Table, TableError> {
-        let names = STATISTICS.map(|(statistic, _)| column(statistic));
-        let mut wanted = vec![("ns", Aggregate::Count, SAMPLES.name), ("ns", Aggregate::Max, "max")];
-        wanted.extend(STATISTICS.iter().zip(&names).map(|((_, aggregate), name)| ("ns", *aggregate, name.as_str())));
-        let samples = Table::of([("key", self.key.into()), ("ns", self.ns.into())])?.sorted_by("key")?;
-        let runs = samples.group_by(&["key"])?.aggregate(&wanted)?;
-        let runs =
-            runs.with([("arm", self.arm.into()), ("block", self.block.into()), ("skewness", self.skewness.into())])?;
-        let mean = column(Statistic::Mean);
-        let of_single_samples = names.iter().map(String::as_str).filter(|name| *name != mean);
-        runs.emptied(of_single_samples.chain(["max", "skewness"]), &self.is_batched)
-    }
+/// One row a run that has samples.
+fn table_of(runs: &[(u32, &RunSamples)]) -> Result<Table, TableError> {
+    let numbers = |of: &dyn Fn(&RunSamples) -> Option<f64>| -> Values {
+        runs.iter().map(|(_, run)| of(run)).collect::<Vec<Option<f64>>>().into()
+    };
+    let others: [(&str, Values); 5] = [
+        ("arm", runs.iter().map(|(arm, _)| *arm).collect::<Vec<u32>>().into()),
+        ("block", runs.iter().map(|(_, run)| run.block).collect::<Vec<u32>>().into()),
+        (SAMPLES.name, numbers(&|run| Some(run.count as f64))),
+        ("max", numbers(&|run| run.max)),
+        ("skewness", numbers(&|run| run.skewness)),
+    ];
+    let names = STATISTICS.map(column);
+    let statistics =
+        names.iter().zip(STATISTICS).map(|(name, statistic)| (name.as_str(), numbers(&|run| run.statistic(statistic))));
+    Table::of(others.into_iter().chain(statistics))
 }
 
 /// The column of a statistic of latency.
@@ -145,8 +116,7 @@ fn run_values(arms: &[(u32, &[&StoredRun])], runs: Option<&Table>) -> Result<Tab
         ("metric", each().map(|(_, _, name, _)| name.clone()).collect::<Vec<String>>().into()),
     ])?];
     if let Some(runs) = runs {
-        let statistics = STATISTICS.iter().map(|(statistic, _)| column(*statistic));
-        for name in statistics.chain([SAMPLES.name.to_owned()]) {
+        for name in STATISTICS.map(column).into_iter().chain([SAMPLES.name.to_owned()]) {
             let values = runs.select(&[("arm", "arm"), ("block", "block"), (&name, "value")])?;
             parts.push(values.with([("metric", vec![name; values.height()].into())])?.without_gaps()?);
         }
@@ -241,7 +211,7 @@ mod tests {
     }
 
     fn of(arms: &[Vec<StoredRun>]) -> Vec<ArmTables> {
-        tables(&arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>()).unwrap()
+        tables(&arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>(), &[]).unwrap()
     }
 
     #[test]

@@ -31,17 +31,17 @@ impl NodeProto {
     }
 
     /// The attribute of that name.
-    pub fn named_attribute(&self, name: &str) -> Option<&AttributeProto> {
+    pub(crate) fn named_attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.attribute.iter().find(|attribute| attribute.name() == name)
     }
 
     /// An integer attribute.
-    pub fn int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn int(&self, name: &str) -> Option<i64> {
         self.named_attribute(name)?.i
     }
 
     /// A list of integers; `None` where the attribute is not there.
-    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+    pub(crate) fn ints(&self, name: &str) -> Option<&[i64]> {
         Some(&self.named_attribute(name)?.ints)
     }
 
@@ -143,7 +143,7 @@ impl ValueInfoProto {
     }
 
     /// Changes the element type of a tensor; other types stay.
-    pub fn set_element(&mut self, element: &ElementType) {
+    pub(crate) fn set_element(&mut self, element: &ElementType) {
         if let Some(TypeProto { value: Some(type_proto::Value::TensorType(tensor)), .. }) = self.r#type.as_mut() {
             tensor.elem_type = element.code();
         }

@@ -152,7 +152,7 @@ pub enum ElementType {
 
 impl ElementType {
     /// From the standard's `TensorProto.DataType`.
-    pub fn from_code(code: i32) -> Self {
+    pub(crate) fn from_code(code: i32) -> Self {
         let other = match code {
             1 => return ElementType::Float32,
             2 => return ElementType::Uint8,

@@ -6,7 +6,7 @@ use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProt
 
 impl GraphProto {
     /// Every tensor with content: initialisers, values of sparse ones, attributes; those of inner graphs too.
-    pub fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
+    pub(crate) fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
         self.initializer.iter().for_each(&mut *visit);
         for sparse in &self.sparse_initializer {
             sparse.values.iter().chain(sparse.indices.iter()).for_each(&mut *visit);
@@ -15,7 +15,7 @@ impl GraphProto {
     }
 
     /// The same, to be changed.
-    pub fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
+    pub(crate) fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
         self.initializer.iter_mut().for_each(&mut *visit);
         for sparse in &mut self.sparse_initializer {
             sparse.values.as_mut().into_iter().chain(sparse.indices.as_mut()).for_each(&mut *visit);
@@ -33,7 +33,7 @@ impl NodeProto {
     }
 
     /// The same, to be changed.
-    pub fn graphs_mut(&mut self) -> impl Iterator<Item = &mut GraphProto> {
+    pub(crate) fn graphs_mut(&mut self) -> impl Iterator<Item = &mut GraphProto> {
         self.attribute
             .iter_mut()
             .flat_map(|attribute| attribute.g.as_deref_mut().into_iter().chain(&mut attribute.graphs))
@@ -62,14 +62,14 @@ impl AttributeProto {
 
 impl ModelProto {
     /// Every tensor with content, those of functions too.
-    pub fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
+    pub(crate) fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
         self.graph.iter().for_each(|graph| graph.each_tensor(visit));
         let nodes = self.functions.iter().flat_map(|function| &function.node);
         nodes.flat_map(|node| &node.attribute).for_each(|attribute| attribute.each_tensor(visit));
     }
 
     /// The same, to be changed.
-    pub fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
+    pub(crate) fn each_tensor_mut(&mut self, visit: &mut dyn FnMut(&mut TensorProto)) {
         if let Some(graph) = self.graph.as_mut() {
             graph.each_tensor_mut(visit);
         }

@@ -122,11 +122,6 @@ impl Distribution {
         self.robust_variation.is_some_and(|variation| variation > NOISY)
     }
 
-    /// The halves of the run differ by more than noise and 1 %.
-    pub fn has_drift(&self) -> bool {
-        self.drift.is_some_and(|drift| drift.flagged)
-    }
-
     /// Something was still warming up in the first sample.
     pub fn is_first_sample_slow(&self) -> bool {
         self.first_sample.is_some_and(|score| score > FIRST_SAMPLE_SLOW)

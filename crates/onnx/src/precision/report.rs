@@ -100,7 +100,7 @@ impl ConversionReport {
     }
 
     /// Nodes that compute in the new precision.
-    pub fn nodes_converted(&self) -> u64 {
+    pub(crate) fn nodes_converted(&self) -> u64 {
         self.converted.values().sum()
     }
 }

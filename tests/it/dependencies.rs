@@ -30,9 +30,8 @@ const OLDER: [(&str, &str, &str); 11] = [
     ("hashbrown", "0.15.5", "planus, of polars"),
     ("libloading", "0.8.9", "nvml-wrapper"),
     ("syn", "2.0.119", "most procedural macros"),
-    ("sysinfo", "0.39.6", "polars-utils"),
-    ("thiserror", "1.0.69", "protobuf, nvml-wrapper"),
-    ("thiserror-impl", "1.0.69", "protobuf, nvml-wrapper"),
+    ("thiserror", "1.0.69", "nvml-wrapper"),
+    ("thiserror-impl", "1.0.69", "nvml-wrapper"),
     ("unicode-width", "0.1.14", "miette"),
 ];
 

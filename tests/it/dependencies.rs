@@ -22,7 +22,7 @@ const LICENCES: [&str; 10] = [
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Older versions beside a later one, and who still asks for them.
-const OLDER: [(&str, &str, &str); 11] = [
+const OLDER: [(&str, &str, &str); 10] = [
     ("base64", "0.22.1", "polars-parquet"),
     ("foldhash", "0.1.5", "planus, of polars"),
     ("getrandom", "0.2.17", "ring"),

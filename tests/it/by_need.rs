@@ -119,7 +119,7 @@ fn the_report_says_what_each_group_took_and_why() {
     let (place, record) = whole();
     let report = place.page("reports/x");
     assert!(report.contains("has its 99 % interval"), "{report}");
-    assert!(report.contains("looked at after 8, 12, 16, 24 and 32"), "{report}");
+    assert!(report.contains("interim analyses after 8, 12, 16, 24 and 32"), "{report}");
     assert!(report.contains(" of 6 groups decided after "), "{report}");
     let least = (0..record.manifest.plan.cells.len()).map(|cell| blocks(&record, cell)).min().unwrap();
     assert!(report.contains(&format!("12 cells x {least} to ")), "{report}");

@@ -270,7 +270,7 @@ fn what_was_measured_beside_other_load_says_so_everywhere() {
     let results: Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
     let row = &results["comparisons"][0];
     assert_eq!((&row["verdict"], &row["reason"]), (&"inconclusive".into(), &"other_load".into()), "{row}");
-    assert!(quick.stdout.contains("other load during most runs of a quick look"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("Other load during most runs of a quick look."), "{}", quick.stdout);
 
     // The same machine, quiet.
     let quiet = Workplace::with_spec(&spec("0%"));

@@ -238,7 +238,7 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
 /// What a machine lacks is asked for by `need!`, which says so and can be required.
 #[test]
 fn no_test_ends_early_by_itself() {
-    let files = [code_below("src"), code_below("tests")].concat();
+    let files = [sources(), code_below("tests")].concat();
     let tests: Vec<_> = files
         .iter()
         .flat_map(|(path, text)| code::test_functions(text).into_iter().map(move |test| (path, test)))

@@ -375,7 +375,7 @@ goals:
         "{text}"
     );
     let report = place.page("reports/x");
-    let (goals, answer) = (report.find("Goal **met quick:**").unwrap(), report.find("**net: same.**").unwrap());
+    let (goals, answer) = (report.find("Goal **met quick:**").unwrap(), report.find("| fastest |").unwrap());
     assert!(goals < answer, "goals stand first");
 
     let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";
@@ -468,7 +468,10 @@ fn labels_and_classes_are_equal_or_not() {
     near.write("x.yaml", &own);
     let near = near.run(&["x.yaml"]).expect_code(0);
     let answer = near.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(answer.contains("net: int8.") && answer.contains(" of 8 elements equal, output: cosine 0.99"), "{answer}");
+    assert!(
+        answer.contains("Fastest: int8.") && answer.contains(" of 8 elements equal, output: cosine 0.99"),
+        "{answer}"
+    );
 }
 
 /// A classifier as skl2onnx writes it: a text as label, probabilities as a sequence of maps.

@@ -254,7 +254,10 @@ impl<'a> Held<'a> {
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());
         let load = beside(cells).map(cause::beside);
-        let decided = [decided(choice, &self), load.unwrap_or_default()];
+        let decided = decided(choice, &self);
+        // Where other load is why nothing is decided, once is enough.
+        let load = load.filter(|_| !decided.contains("other load"));
+        let decided = [decided, load.unwrap_or_default()];
         AnswerRow {
             subject: if subject.is_empty() { superlative(choice).to_owned() } else { subject },
             choice: self.choice.clone(),

@@ -88,7 +88,7 @@ fn labels_give_accuracy_beside_speed() {
     let change = known[2].scores[0].change.unwrap();
     assert!(change.lost > Some(20) && change.p < 1e-4, "{change:?}");
     let report = place.page("reports/x");
-    for text in ["\nAccuracy\n", "90.0 % top-1", "Data: d.npz (200 items", "McNemar", "90.0 % [85.1, 93.4]"] {
+    for text in ["\nAccuracy\n", "Data: d.npz (200 items", "McNemar", "90.0 % [85.1, 93.4]"] {
         assert!(report.contains(text), "{text} is missing:\n{report}");
     }
     let record = place.record_folder("x");

@@ -102,7 +102,7 @@ fn every_run_loads_the_library_of_its_runtime() {
     let [old, _] = need!(two_onnxruntimes);
     let place = real("[1.30.0, 1.31.1, { name: mine, path: build }]");
     std::fs::create_dir(place.path("build")).unwrap();
-    std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
+    std::os::unix::fs::symlink(old, place.path("build/libonnxruntime.so")).unwrap();
     let done = place.run(&["x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("ONNX Runtime 1.30.0, 1.31.1 and mine (1.30.0), "), "{}", done.stderr);
     let record = place.record("x");
@@ -126,13 +126,13 @@ fn a_record_goes_on_with_the_libraries_that_it_began_with() {
     let [old, new] = need!(two_onnxruntimes);
     let place = real("[1.31.1, { name: mine, path: build }]");
     std::fs::create_dir(place.path("build")).unwrap();
-    std::os::unix::fs::symlink(&old, place.path("build/libonnxruntime.so")).unwrap();
+    std::os::unix::fs::symlink(old, place.path("build/libonnxruntime.so")).unwrap();
     place.run(&["x.yaml"]).expect_code(0);
     // As if it had been interrupted: the last run is not there yet.
     let folder = place.record_folder("x");
     std::fs::remove_file(folder.join("complete.json")).unwrap();
     std::fs::remove_file(place.path("build/libonnxruntime.so")).unwrap();
-    std::os::unix::fs::symlink(&new, place.path("build/libonnxruntime.so")).unwrap();
+    std::os::unix::fs::symlink(new, place.path("build/libonnxruntime.so")).unwrap();
     let refused = place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(2);
     assert!(refused.stderr.contains("the ONNX Runtime library"), "{}", refused.stderr);
 }

@@ -375,7 +375,7 @@ goals:
         "{text}"
     );
     let report = place.page("reports/x");
-    let (goals, answer) = (report.find("Goal **met quick:**").unwrap(), report.find("| fastest |").unwrap());
+    let (goals, answer) = (report.find("Goal met quick:").unwrap(), report.find("| fastest |").unwrap());
     assert!(goals < answer, "goals stand first");
 
     let strict = "goals_strict: true\ngoals: [{ metric: latency, max: 5ms, where: { variant: base } }]\n";

@@ -87,7 +87,7 @@ fn scored(results: &Results) -> Vec<&Cell> {
         let differ = |other: &&Cell| {
             Axis::ALL.iter().all(|axis| *axis == Axis::Inputs || other.names[*axis] == cell.names[*axis])
         };
-        if !scored.iter().any(|other| differ(other)) {
+        if !scored.iter().any(differ) {
             scored.push(cell);
         }
     }

@@ -73,7 +73,7 @@ def side(results, arms, blocks, definition, grade):
         values = sorted(cell["runs"]["latency_ns"])
         cell["metrics"]["latency_ns"]["value"] = values[len(values) // 2]
         one["cells"].append(cell)
-    one |= {"comparisons": [], "controls": [], "sight": {"grade": grade, "noisy_runs": 0}}
+    one |= {"comparisons": [], "controls": [], "detectable_effect": {"grade": grade, "noisy_runs": 0}}
     return one
 
 

@@ -107,7 +107,7 @@ fn cell(cell: &mut Map<String, Value>, sets: u64) {
     let failed: u64 = rows(cell, "failures")
         .filter(|row| !row.contains_key("rehearsal"))
         .filter_map(|row| row.get("runs")?.as_u64())
-        .sum();
+        .fold(0, u64::saturating_add);
     cell.insert("failed".to_owned(), json!(failed));
     let threads = cell.get("threads").cloned().unwrap_or(json!(1));
     if let Some(load) = cell.get_mut("other_load").and_then(Value::as_object_mut)

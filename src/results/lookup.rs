@@ -28,7 +28,7 @@ impl Cell {
 
     /// Runs that were to be carried out.
     pub(crate) fn planned(&self) -> u32 {
-        self.completed + self.failed + self.not_run
+        self.completed.saturating_add(self.failed).saturating_add(self.not_run)
     }
 
     /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.

@@ -15,8 +15,7 @@ TEXTS += ["</script><img src=x onerror=alert(1)>", "`<script>alert(1)</script>`\
 ODD = [["mkfifo", "fifo"], ["ln", "-s", "loop", "loop"], ["truncate", "-s", "100G", "sparse"]]
 OLD = ".perfrun/records/seed/20260101T000000Z-00000000"
 NEW = ".perfrun/records/seed/20260101T000000Z-00000001"
-OF_RESULTS = "latex,junit,csv,bmf,github-action-benchmark,json,parquet"
-FORMATS = f"md,html,statistics,{OF_RESULTS}"
+FORMATS = "md,html,latex,junit,csv,bmf,github-action-benchmark,json,parquet"
 
 
 def walk(value, path=""):
@@ -97,7 +96,7 @@ def leaf(seeds, rng, index):
         sides = [old, new] if rng.random() < 0.5 else [new, old]
         files = {"a/x/results.json": sides[0], "b/x/results.json": sides[1]}
         compared = ["diff", "path:a", "path:b", "--allow", "all", "--all", "--output", "out", "--format", "md,html,json,junit"]
-        reported = ["report", "a/x" if sides[0] is new else "b/x", "--format", OF_RESULTS, "--output", "out2"]
+        reported = ["report", "a/x" if sides[0] is new else "b/x", "--format", FORMATS, "--output", "out2"]
         commands = [compared, reported]
     else:
         files = seeds.killed if source == "killed" else {key: data for key, data in seeds.record.items()}

@@ -73,7 +73,7 @@ def records(seeds, rng, index):
     here, whole = (f".perfrun/records/seed/20260101T000000Z-0000000{number}" for number in (1, 0))
     placed = {f"{here}/{name}": data for name, data in changed.items()}
     placed |= {f"{whole}/{name}": data for name, data in seeds.record.items()}
-    formats = rng.choice(("md,html,statistics,json", f"md,html,{','.join(OF_RESULTS)}"))
+    formats = rng.choice(("md,html,json", f"md,html,{','.join(OF_RESULTS)}"))
     commands = [["report", here, "--output", "out", "--format", formats]]
     more = [["export", here, "a.tar.zst"], ["list"], ["list", "--json"], ["plan", "--pilot", here], ["clean", "--yes"]]
     more += [["diff", f"path:{here}", f"path:{whole}"], ["diff", f"path:{whole}", f"path:{here}", "--json"]]
@@ -114,7 +114,7 @@ def results(seeds, rng, index):
     words = ["diff", "path:a/x/results.json", "path:b/x/results.json", "--allow", "all"]
     ways = ["", "--json", "--all", "--format md", "--format html", "--format junit", "--unchanged", "--gate"]
     words += rng.choice([*ways, "--output out", "--output out --format md,html,json,junit"]).split()
-    formats = ",".join(rng.sample(OF_RESULTS, 3))
+    formats = ",".join(rng.sample(("md", "html", *OF_RESULTS), 3))
     commands = [words, ["report", rng.choice(("a/x", "b/x/results.json")), "--format", formats, "--output", "out"]]
     if rng.random() < 0.2:
         commands.append(["diff", "path:a", "path:b", "--all", *rng.choice(([], ["--bisect"]))])

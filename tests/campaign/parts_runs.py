@@ -103,7 +103,7 @@ def mocks(seeds, rng, index):
     words[23] = rng.choice(("cpu", "cpu, cuda", "cuda"))
     words[24] = rng.choice(("1", "2", "5", "6", "{ min: 2, max: 5 }"))
     words[38], words[39] = rng.choice(("0", "1", "3")), rng.choice(("1", "2", "5", "20", "60"))
-    formats = "md,html,statistics,json,csv,latex,junit,bmf"
+    formats = "md,html,json,csv,latex,junit,bmf"
     commands = [["run", "x.yaml", *rng.choice(([], [], ["--quick"]))], ["report", "latest", "--output", "out", "--format", formats]]
     return Case({"x.yaml": SCRIPT.format(*words)}, commands, "script", codes=(0, 2, 3, 4), check=pages)
 

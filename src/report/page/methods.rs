@@ -82,7 +82,7 @@ fn design(reader: &Reader<'_>) -> Option<String> {
         true => by_need(results),
     };
     let was = if measured.complete { "was" } else { "was to be" };
-    let exceptions = match results.cells.iter().any(|cell| cell.failed + cell.not_run > 0) {
+    let exceptions = match results.cells.iter().any(|cell| cell.failed.max(cell.not_run) > 0) {
         true => " (except runs that failed or were not started, listed in the notices)",
         false => "",
     };
@@ -331,7 +331,7 @@ fn statistics(reader: &Reader<'_>) -> String {
         "The latency of a cell is the 25 % trimmed mean of its processes' medians (interval at {} by the Winsorised deviation and Student's t; Yuen 1974); other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted.",
         percent(rules.confidence)
     );
-    let late: u64 = results.cells.iter().map(|cell| cell.late_warmup).sum();
+    let late: u64 = results.cells.iter().map(|cell| cell.late_warmup).fold(0, u64::saturating_add);
     if late > 0 {
         text += &format!(" Here that was {}.", count(late, "sample"));
     }

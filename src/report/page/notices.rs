@@ -317,8 +317,9 @@ impl Seen<'_> {
         }
         let runs: Vec<u32> = self.cells.iter().filter_map(|(_, runs)| *runs).collect();
         if !runs.is_empty() {
-            let of: u32 = self.cells.iter().map(|(cell, _)| cell.completed).sum();
-            parts.push(format!("{} of {}", runs.iter().sum::<u32>(), count(u64::from(of), "run")));
+            let of: u64 = self.cells.iter().map(|(cell, _)| u64::from(cell.completed)).sum();
+            let runs: u64 = runs.into_iter().map(u64::from).sum();
+            parts.push(format!("{runs} of {}", count(of, "run")));
         }
         let sum = parts.join(", ");
         if is_everywhere && measured > 1 {

@@ -44,8 +44,9 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>) -> Vec<Plot> {
 
 /// Cells whose runs carry grave warnings, by their number; where there are none, the one with the widest interval.
 fn chosen<'a>(drawn: &Drawn<'_, 'a>) -> Vec<&'a Cell> {
-    let flags = |cell: &Cell| -> u32 {
-        cell.codes.values().filter(|seen| seen.severity >= Severity::Warn).filter_map(|seen| seen.runs).sum()
+    let flags = |cell: &Cell| -> u64 {
+        let grave = cell.codes.values().filter(|seen| seen.severity >= Severity::Warn);
+        grave.filter_map(|seen| seen.runs).map(u64::from).sum()
     };
     let width = |cell: &Cell| {
         let estimate = cell.estimate(&metric::LATENCY)?;
@@ -53,7 +54,7 @@ fn chosen<'a>(drawn: &Drawn<'_, 'a>) -> Vec<&'a Cell> {
     };
     let cells = &drawn.reader.results.cells;
     let measured = cells.iter().filter(|cell| cell.estimate(&metric::LATENCY).is_some());
-    let mut ranked: Vec<(u32, f64, &Cell)> =
+    let mut ranked: Vec<(u64, f64, &Cell)> =
         measured.map(|cell| (flags(cell), width(cell).unwrap_or(0.0), cell)).collect();
     // The sort keeps the order of the plan.
     ranked.sort_by(|one, other| other.0.cmp(&one.0).then(other.1.total_cmp(&one.1)));

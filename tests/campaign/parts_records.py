@@ -68,7 +68,7 @@ def changed_table(rng, data, other=b""):
 def records(seeds, rng, index):
     """A record of which a file is changed is reported, packed, listed, planned by, resumed, compared."""
     kind = rng.random()
-    files = seeds.record if kind < 0.6 else seeds.killed if kind < 0.85 else seeds.old_record
+    files = seeds.record if kind < 0.7 else seeds.killed
     changed, note = _changed_files(seeds, rng, files)
     here, whole = (f".perfrun/records/seed/20260101T000000Z-0000000{number}" for number in (1, 0))
     placed = {f"{here}/{name}": data for name, data in changed.items()}

@@ -80,10 +80,9 @@ class Seeds:
             self.specs += [(f"{path.name}-{index}", block) for index, block in enumerate(blocks)]
         paths = [*ROOT.glob("experiments/models/*.onnx"), *ROOT.glob("tests/fixtures/models/*.onnx")]
         self.models = [(path.name, path.read_bytes()) for path in sorted(paths)]
-        paths = [*ROOT.glob("reports/*/results.json"), *ROOT.glob("tests/fixtures/results/*.json")]
+        paths = [*ROOT.glob("reports/*/results.json")]
         self.results = [(f"{path.parent.name}/{path.name}", path.read_bytes()) for path in sorted(paths)]
         self.digits = (ROOT / "experiments/data/digits-test.npz").read_bytes()
-        self.old_record = files_below(ROOT / "tests/fixtures/records/format1")
         self.runtime = runtime_library()
 
     def _perfrun(self, *words, folder=None):

@@ -254,8 +254,8 @@ fn samples(cells: &[&Cell]) -> Option<Table> {
         let courses = shape(cell)?.courses;
         let counts: Vec<String> = courses.iter().map(|(course, runs)| format!("{} {runs}", course.words())).collect();
         let uneven = courses.iter().filter(|(course, _)| **course != Course::Flat);
-        let uneven: f64 = uneven.map(|(_, runs)| f64::from(*runs)).sum();
-        (!counts.is_empty()).then(|| TableCell::number(counts.join(", "), uneven))
+        let uneven: u64 = uneven.map(|(_, runs)| u64::from(*runs)).sum();
+        (!counts.is_empty()).then(|| TableCell::number(counts.join(", "), uneven as f64))
     });
     let mut notes = vec![
         "This describes the shape of the samples and does not affect the medians: no sample is dropped for its value; only late warm-up is left out. Course: change points in the medians of fifty slices of each run (after Barrett et al. 2017); warming up: slower at first; slowing down: somewhere faster than at its end; not steady: changed in its last quarter."

@@ -162,7 +162,11 @@ fn takes(provider: &Provider, library: Option<&Library>, cache: &Path) -> Option
     match provider.supply {
         Supply::Runtime => Some((library?.path.clone(), None)),
         Supply::Plugin(plugin) => Some((library?.path.clone(), Some(runtime::find_plugin(plugin, cache)?.path))),
-        Supply::Package(package) => Some((runtime::find_version(package, PINNED, cache).ok()??.path, None)),
+        // One that the user names is the one that a run takes.
+        Supply::Package(package) => match library.filter(|library| library.origin.is_named()) {
+            Some(named) => Some((named.path.clone(), None)),
+            None => Some((runtime::find_version(package, PINNED, cache).ok()??.path, None)),
+        },
         Supply::LocalBuild => None,
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Precision, Variant};
+use onnx::cost::Arithmetic;
+
+use super::{Device, LowerPrecision, Precision, Variant};
 
 /// Limits of one variant; what is `None` is reported and not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,15 +91,41 @@ pub struct FidelitySettings {
 }
 
 impl FidelitySettings {
-    /// The limits of a variant: its own over its precision's over the defaults.
-    pub fn limits_of(&self, variant: &Variant) -> FidelityLimits {
+    /// The limits of a variant on a device, and the precision whose defaults they overlay: its own over its precision's
+    /// over the defaults. A model in float32 that the device multiplies in less is held to the defaults of that: TF32 has
+    /// as many bits of the fraction as float16.
+    pub fn limits_of(&self, variant: &Variant, device: &Device) -> (FidelityLimits, Precision) {
+        let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32);
+        let computed = match lower.and_then(|lower| lower.to) {
+            Some(Arithmetic::Tf32 | Arithmetic::Float16) => Precision::Fp16,
+            Some(Arithmetic::Bfloat16) => Precision::Bf16,
+            _ => variant.precision,
+        };
         let names = [variant.precision.name(), variant.name.as_str()];
         let written = names.iter().filter_map(|name| self.limits.get(*name));
-        written.fold(FidelityLimits::of(variant.precision), |limits, own| limits.overlaid(own))
+        (written.fold(FidelityLimits::of(computed), |limits, own| limits.overlaid(own)), computed)
     }
 
     /// Whether the specification says nothing.
     pub fn is_default(&self) -> bool {
         self.limits.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_multiplies_in_less_is_held_to_limits_of_that() {
+        let variant = |precision| Variant { name: "v".to_owned(), precision, ..Variant::default() };
+        let written = FidelityLimits { abs: Some(0.5), ..FidelityLimits::default() };
+        let settings = FidelitySettings { limits: BTreeMap::from([("fp32".to_owned(), written)]) };
+        let of = |precision, device: &str| settings.limits_of(&variant(precision), &Device::of(device));
+        let expected = |precision| FidelityLimits { abs: Some(0.5), ..FidelityLimits::of(precision) };
+        assert_eq!(of(Precision::Fp32, "cpu"), (expected(Precision::Fp32), Precision::Fp32));
+        assert_eq!(of(Precision::Fp32, "cuda"), (expected(Precision::Fp16), Precision::Fp16), "TF32");
+        let int8 = FidelityLimits::of(Precision::Int8);
+        assert_eq!(of(Precision::Int8, "cuda"), (int8, Precision::Int8));
     }
 }

@@ -5,7 +5,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Device, Package};
+use onnx::cost::Arithmetic;
+
+use super::{Device, Package, Variant};
 
 /// What is said of an execution provider.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,13 +42,28 @@ pub(crate) struct Provider {
 pub(crate) struct LowerPrecision {
     /// On which hardware; `None` where its devices are not told apart by that.
     hardware: Option<Hardware>,
+    /// In which numbers; `None` where that depends on the machine.
+    pub to: Option<Arithmetic>,
     /// `computes fp32 models in bf16`.
     pub does: &'static str,
     /// The option that keeps float32, with its value.
     pub option: (&'static str, &'static str),
+    /// An environment variable that keeps it too, with its value.
+    env: Option<(&'static str, &'static str)>,
 }
 
 impl LowerPrecision {
+    /// How float32 of a variant is computed in less on a device; `None` where its settings keep float32, or may.
+    pub(crate) fn of(variant: &Variant, device: &Device) -> Option<&'static LowerPrecision> {
+        let lower = Provider::lower_precision(device)?;
+        let (option, kept) = lower.option;
+        // What else a file of options says is not read.
+        let is_kept = |given: &String| given == kept || given.contains('{');
+        let given = variant.provider.get(&device.provider).and_then(|options| options.get(option));
+        let is_kept_by_env = lower.env.is_some_and(|(name, kept)| variant.env.get(name).is_some_and(|of| of == kept));
+        (!given.is_some_and(is_kept) && !is_kept_by_env).then_some(lower)
+    }
+
     /// The option as it stands in a variant: `` `provider: { cuda: { use_tf32: 0 } }` ``.
     pub(crate) fn written(&self, device: &Device) -> String {
         let (name, value) = self.option;
@@ -185,10 +202,13 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
         graph_option: Some("enable_cuda_graph"),
         lower_precision: &[LowerPrecision {
             hardware: None,
+            to: Some(Arithmetic::Tf32),
             does: "multiplies fp32 in TF32, with 10 bits of the fraction in place of 23",
             option: ("use_tf32", "0"),
+            env: Some(("NVIDIA_TF32_OVERRIDE", "0")),
         }],
         needs: Some(NVIDIA),
+        is_verified: true,
         ..row("cuda", "CUDAExecutionProvider", Devices::Numbered, Supply::Package(Package::OnnxruntimeGpu))
     },
     Provider {
@@ -208,13 +228,17 @@ pub(crate) static PROVIDERS: [Provider; 13] = [
         lower_precision: &[
             LowerPrecision {
                 hardware: Some(Hardware::Cpu),
+                to: None,
                 does: "computes fp32 models in bf16 where the processor has AMX or AVX512-BF16",
                 option: ("load_config", r#"{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}"#),
+                env: None,
             },
             LowerPrecision {
                 hardware: Some(Hardware::Gpu),
+                to: Some(Arithmetic::Float16),
                 does: "computes fp32 models in fp16",
                 option: ("load_config", r#"{"GPU": {"INFERENCE_PRECISION_HINT": "f32"}}"#),
+                env: None,
             },
         ],
         ..row("openvino", "OpenVINOExecutionProvider", Devices::Hardware, Supply::Plugin(Plugin::Openvino))
@@ -281,6 +305,8 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -305,6 +331,27 @@ mod tests {
             Some(r#"`provider: { openvino: { load_config: '{"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}' } }`"#)
         );
         assert_eq!((written(&openvino(Hardware::Npu)), written(&Device::cpu())), (None, None));
+    }
+
+    #[test]
+    fn float32_is_computed_in_less_unless_a_variant_keeps_it() {
+        let cuda = Device::of("cuda");
+        let with = |option: &str, value: &str, env: &str| Variant {
+            provider: BTreeMap::from([("cuda".to_owned(), BTreeMap::from([(option.to_owned(), value.to_owned())]))]),
+            env: BTreeMap::from([("NVIDIA_TF32_OVERRIDE".to_owned(), env.to_owned())]),
+            ..Variant::default()
+        };
+        let to = |variant: &Variant, device: &Device| LowerPrecision::of(variant, device).and_then(|lower| lower.to);
+        assert_eq!(to(&Variant::default(), &cuda), Some(Arithmetic::Tf32));
+        assert_eq!(to(&with("use_tf32", "1", "1"), &cuda), Some(Arithmetic::Tf32));
+        assert_eq!(to(&with("use_tf32", "0", "1"), &cuda), None);
+        assert_eq!(to(&with("prefer_nhwc", "1", "0"), &cuda), None);
+        assert_eq!(to(&with("use_tf32", "0", "1"), &Device::cpu()), None);
+        let openvino = Device { hardware: Some(Hardware::Gpu), ..Device::of("openvino") };
+        assert_eq!(to(&Variant::default(), &openvino), Some(Arithmetic::Float16));
+        let config = BTreeMap::from([("load_config".to_owned(), r#"{"GPU": {}}"#.to_owned())]);
+        let provider = BTreeMap::from([("openvino".to_owned(), config)]);
+        assert_eq!(to(&Variant { provider, ..Variant::default() }, &openvino), None);
     }
 
     #[test]

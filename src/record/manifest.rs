@@ -12,7 +12,7 @@ use super::findings::Findings;
 use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
-use crate::experiment::{Axis, BATCH, Experiment, Runs, Variant};
+use crate::experiment::{Axis, BATCH, Device, Experiment, FidelityLimits, Precision, Runs, Variant};
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
@@ -272,6 +272,18 @@ impl Manifest {
             return search.cost;
         }
         *self.models.get(cell.model().place())?.as_ref()?.costs.get(cell.input().place())?
+    }
+
+    /// The variant and the device of a cell.
+    pub(crate) fn settings_of(&self, cell: &Cell) -> Option<(&Variant, &Device)> {
+        let variant = self.experiment.variants.get(cell.variant().place());
+        variant.zip(self.experiment.devices.get(cell.device().place()))
+    }
+
+    /// The limits that hold for a cell's outputs, and the precision whose defaults they overlay.
+    pub(crate) fn limits_of(&self, cell: &Cell) -> Option<(FidelityLimits, Precision)> {
+        let (variant, device) = self.settings_of(cell)?;
+        Some(self.experiment.fidelity.limits_of(variant, device))
     }
 
     /// Threads inside an operator of a cell.

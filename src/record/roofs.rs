@@ -7,7 +7,7 @@ use onnx::cost::Arithmetic;
 use serde::{Deserialize, Serialize};
 
 use super::Manifest;
-use crate::experiment::{Device, ModelIndex, Precision, VariantIndex};
+use crate::experiment::{Device, LowerPrecision, ModelIndex, Precision, VariantIndex};
 use crate::plan::Cell;
 
 /// What the machine was seen to do.
@@ -178,16 +178,24 @@ impl Manifest {
         }
     }
 
-    /// In which numbers a cell multiplies: those of its file, unless the processor has no such arithmetic.
+    /// In which numbers a cell multiplies: those of its file, unless the processor has no such arithmetic, or the provider
+    /// computes float32 in less.
     pub(crate) fn arithmetic_of(&self, cell: &Cell) -> Arithmetic {
         let written = self.written_in(cell);
         let is_half = matches!(written, Arithmetic::Float16 | Arithmetic::Bfloat16);
         let is_cpu = self.experiment.devices.get(cell.device().place()).is_none_or(Device::is_cpu);
         let rate = |arithmetic| self.fastest(cell, arithmetic).map(|peak| peak.operations_per_s);
         match (rate(written), rate(Arithmetic::Float32)) {
+            _ if written == Arithmetic::Float32 => self.float32_of(cell),
             (Some(half), Some(wide)) if is_half && is_cpu && half < HALF_IS_FASTER * wide => Arithmetic::Float32,
             _ => written,
         }
+    }
+
+    /// In which numbers the parts of a cell that are in float32 multiply, on its device and with its settings.
+    pub(crate) fn float32_of(&self, cell: &Cell) -> Arithmetic {
+        let lower = self.settings_of(cell).and_then(|(variant, device)| LowerPrecision::of(variant, device)?.to);
+        lower.unwrap_or(Arithmetic::Float32)
     }
 
     fn precision_of(&self, cell: &Cell) -> Precision {
@@ -202,11 +210,11 @@ impl Manifest {
         peaks.max_by(|one, two| one.operations_per_s.total_cmp(&two.operations_per_s))
     }
 
-    /// The most arithmetic that a cell could do: in its own numbers or in float32, in which parts of every model stay,
-    /// whichever is faster. `None` where its own was not measured.
+    /// The most arithmetic that a cell could do: in its own numbers or in those of float32, in which parts of every model
+    /// stay, whichever is faster. `None` where its own was not measured.
     pub(crate) fn peak_of(&self, cell: &Cell) -> Option<&Peak> {
         let own = self.fastest(cell, self.arithmetic_of(cell))?;
-        let wide = self.fastest(cell, Arithmetic::Float32);
+        let wide = self.fastest(cell, self.float32_of(cell));
         Some(wide.filter(|wide| wide.operations_per_s > own.operations_per_s).unwrap_or(own))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::experiment::{Device, Precision, Provider};
+use crate::experiment::{Device, LowerPrecision, Precision, Provider};
 use crate::judge::compare::Judged;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Cell;
@@ -37,22 +37,12 @@ fn cells<'a>(manifest: &'a Manifest, summary: &'a Summary) -> impl Iterator<Item
     manifest.plan.cells.iter().zip(&summary.cells)
 }
 
-/// Devices whose outputs differ and that compute float32 models in less unless they are told otherwise, with the option.
+/// Devices that computed float32 models in less, since nothing told them otherwise, with the option that does.
 fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
-    let experiment = &manifest.experiment;
-    let told = cells(manifest, summary).filter(|(_, summary)| summary.outputs_differ()).filter_map(|(cell, _)| {
-        let device = experiment.devices.get(cell.device().place())?;
-        let variant = experiment.variants.get(cell.variant().place())?;
-        let lower = Provider::lower_precision(device).filter(|_| variant.precision == Precision::Fp32)?;
-        let is_told = variant.provider.get(&device.provider).is_some_and(|given| given.contains_key(lower.option.0));
-        (!is_told).then(|| {
-            format!(
-                "{} {}, which explains such differences. A variant with {} keeps fp32.",
-                device.label(),
-                lower.does,
-                lower.written(device)
-            )
-        })
+    let told = cells(manifest, summary).filter(|(_, summary)| summary.fidelity.is_some()).filter_map(|(cell, _)| {
+        let (variant, device) = manifest.settings_of(cell)?;
+        let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32)?;
+        Some(format!("{} {}; a variant with {} keeps fp32.", device.label(), lower.does, lower.written(device)))
     });
     let mut sentences: Vec<String> = told.collect();
     sentences.dedup();

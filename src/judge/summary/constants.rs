@@ -50,12 +50,10 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
 /// Where labels say that the outputs are as right as the reference's, it does not matter which classes changed.
 fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
-    let variant = manifest.experiment.variants.get(cell.variant().place());
-    if let (Some(fidelity), Some(variant)) = (&mut summary.fidelity, variant) {
-        let limits = manifest.experiment.fidelity.limits_of(variant);
-        fidelity.judge_scores(&limits, variant.precision);
+    if let (Some(fidelity), Some((limits, precision))) = (&mut summary.fidelity, manifest.limits_of(cell)) {
+        fidelity.judge_scores(&limits, precision);
         if !is_as_right {
-            fidelity.judge_classes(&limits, variant.precision);
+            fidelity.judge_classes(&limits, precision);
         }
     }
 }

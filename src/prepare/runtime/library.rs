@@ -67,6 +67,13 @@ pub enum Origin {
     System,
 }
 
+impl Origin {
+    /// The user names it.
+    pub(crate) fn is_named(self) -> bool {
+        matches!(self, Origin::Flag | Origin::Environment | Origin::Specification)
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -115,7 +115,7 @@ fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
     if job.batch_size(cell) != job.batch_size(&plan.cells[reference]) {
         return None;
     }
-    let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant()]);
+    let limits = manifest.limits_of(cell)?.0;
     // Files that this process wrote a moment ago; where they cannot be read, nothing is claimed.
     let expected = read_outputs(&folder_of(job, &plan.cells[reference])).ok()?;
     let found = read_outputs(&folder_of(job, cell)).ok()?;

@@ -12,6 +12,8 @@ pub enum Arithmetic {
     /// IEEE single precision.
     #[default]
     Float32,
+    /// float32 of which products keep 10 bits of the fraction; no file says so, a provider does it.
+    Tf32,
     /// IEEE half precision.
     Float16,
     /// bfloat16.
@@ -25,6 +27,7 @@ impl Arithmetic {
     pub fn name(self) -> &'static str {
         match self {
             Arithmetic::Float32 => "float32",
+            Arithmetic::Tf32 => "tf32",
             Arithmetic::Float16 => "float16",
             Arithmetic::Bfloat16 => "bfloat16",
             Arithmetic::Int8 => "int8",
@@ -34,7 +37,7 @@ impl Arithmetic {
     /// Bytes of one number.
     pub fn bytes(self) -> f64 {
         match self {
-            Arithmetic::Float32 => 4.0,
+            Arithmetic::Float32 | Arithmetic::Tf32 => 4.0,
             Arithmetic::Float16 | Arithmetic::Bfloat16 => 2.0,
             Arithmetic::Int8 => 1.0,
         }

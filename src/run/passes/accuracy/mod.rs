@@ -236,7 +236,7 @@ fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>])
         if outcomes[position].is_err() || outcomes[reference].is_err() {
             continue;
         }
-        let limits = manifest.experiment.fidelity.limits_of(&manifest.experiment.variants[cell.variant()]);
+        let Some((limits, _)) = manifest.limits_of(cell) else { continue };
         let read = |index: usize| read_outputs(&outputs_folder(job, index)).ok();
         let Some((expected, outputs)) = read(cells[reference]).zip(read(*index)) else { continue };
         let mut fidelity = compare(&expected, &outputs, &limits);

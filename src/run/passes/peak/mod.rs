@@ -14,7 +14,7 @@ use onnx::cost::{Arithmetic, arithmetic};
 use self::models::Subject;
 use self::trial::{Seen, Trial};
 use super::Pass;
-use crate::experiment::{ModelIndex, VariantIndex};
+use crate::experiment::{Completion, ModelIndex, Provider, VariantIndex};
 use crate::plan::Cell;
 use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Peaks, Stream};
 use crate::run::Job;
@@ -28,6 +28,10 @@ const LARGEST_SIZE: u64 = 8192;
 const LEAST_NS: f64 = 1e6;
 /// Nodes of a chain that shows what each takes to start.
 const LONG_CHAIN: u64 = 257;
+/// How often an inference goes through the bytes of a stream, so that what surrounds it counts little; and where the
+/// device computes in tens of microseconds what takes a processor milliseconds.
+const TIMES: u64 = 4;
+const TIMES_AHEAD: u64 = 32;
 /// What takes less than so many times the starting of its nodes says little about the rest: 5 % at most.
 const LEAST_LAUNCHES: f64 = 20.0;
 
@@ -50,12 +54,21 @@ impl Pass for Roofs {
         let wanted = wanted(job, &files);
         let mut found = Peaks { files, ..Peaks::default() };
         for ((device, threads), wanted) in wanted {
-            let mut place = Place { device, threads, trial: Trial { job, cell: wanted.cell }, launching: None };
+            let starts_ahead = job
+                .record
+                .manifest
+                .settings_of(&wanted.cell)
+                .and_then(|(_, device)| Provider::of(device))
+                .is_some_and(|provider| provider.completion == Completion::Stream);
+            let mut place =
+                Place { device, threads, trial: Trial { job, cell: wanted.cell }, launching: None, starts_ahead };
             place.launching = place.start_nodes(session)?;
             found.launches.extend(place.launching.clone());
-            for arithmetic in wanted.arithmetic {
+            for (arithmetic, cell) in wanted.arithmetic {
+                place.trial.cell = cell;
                 found.peaks.extend(place.multiply(arithmetic, session)?);
             }
+            place.trial.cell = wanted.cell;
             for (of, of_bytes) in wanted.streams {
                 found.bandwidths.extend(place.stream(of, of_bytes, session)?);
             }
@@ -68,7 +81,8 @@ impl Pass for Roofs {
 struct Wanted {
     /// The cell whose settings are used.
     cell: Cell,
-    arithmetic: BTreeSet<Arithmetic>,
+    /// With a cell that multiplies so, whose settings are used for it.
+    arithmetic: BTreeMap<Arithmetic, Cell>,
     streams: BTreeSet<(Stream, u64)>,
 }
 
@@ -80,13 +94,16 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
         let device = manifest.experiment.devices[cell.device()].label();
         let place = all.entry((device, manifest.threads_of(&cell))).or_insert_with(|| Wanted {
             cell,
-            // Parts of every model stay in it.
-            arithmetic: BTreeSet::from([Arithmetic::Float32]),
+            arithmetic: BTreeMap::new(),
             streams: BTreeSet::new(),
         });
+        // Parts of every model stay in it.
+        place.arithmetic.entry(manifest.float32_of(&cell)).or_insert(cell);
         let is_its = |file: &&FileArithmetic| (file.model, file.variant) == (cell.model(), cell.variant());
         let Some(own) = files.iter().find(is_its).map(|file| file.arithmetic) else { continue };
-        place.arithmetic.insert(own);
+        if own != Arithmetic::Float32 {
+            place.arithmetic.entry(own).or_insert(cell);
+        }
         let is_half = matches!(own, Arithmetic::Float16 | Arithmetic::Bfloat16);
         // Whether half precision is more than float32 behind casts is known afterwards.
         let numbers = [Some(own), is_half.then_some(Arithmetic::Float32)];
@@ -127,6 +144,8 @@ struct Place<'a> {
     threads: u32,
     trial: Trial<'a>,
     launching: Option<Launching>,
+    /// The device computes a node while the next ones are started, so that only the first is waited for.
+    starts_ahead: bool,
 }
 
 impl Place<'_> {
@@ -171,7 +190,8 @@ impl Place<'_> {
 
     /// Going through so many bytes.
     fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, Halt> {
-        let seen = self.trial.run(models::stream(of, of_bytes), session)?;
+        let times = if self.starts_ahead { TIMES_AHEAD } else { TIMES };
+        let seen = self.trial.run(models::stream(of, of_bytes, times), session)?;
         let long = seen.filter(|seen| self.is_long(seen.best_ns, seen.nodes));
         let (device, threads) = (self.device.clone(), self.threads);
         Ok(long.map(|seen| Bandwidth { device, threads, of, of_bytes, bytes_per_s: seen.work_per_s() }))
@@ -179,8 +199,9 @@ impl Place<'_> {
 
     /// Whether an inference of so many nodes takes much longer than starting them; of what is not known nothing is said.
     fn is_long(&self, best_ns: f64, nodes: u64) -> bool {
-        let Some(launching) = &self.launching else { return best_ns >= LEAST_NS };
-        best_ns >= LEAST_LAUNCHES * (launching.call_ns + launching.node_ns * nodes as f64)
+        let Some(Launching { call_ns, node_ns, .. }) = self.launching.as_ref() else { return best_ns >= LEAST_NS };
+        let waited = if self.starts_ahead { 1 } else { nodes };
+        best_ns >= LEAST_LAUNCHES * (call_ns + node_ns * waited as f64) && best_ns >= 2.0 * node_ns * nodes as f64
     }
 }
 

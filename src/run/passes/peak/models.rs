@@ -25,7 +25,7 @@ pub(super) fn products(arithmetic: Arithmetic, size: u64) -> Vec<Subject> {
     use ElementType::{Bfloat16, Float16, Float32, Int8, Int32, Uint8};
     // Of the input, the weights and the output.
     let forms: &[(&str, [ElementType; 3])] = match arithmetic {
-        Arithmetic::Float32 => &[("MatMul", [Float32, Float32, Float32])],
+        Arithmetic::Float32 | Arithmetic::Tf32 => &[("MatMul", [Float32, Float32, Float32])],
         Arithmetic::Float16 => &[("MatMul", [Float16, Float16, Float16])],
         Arithmetic::Bfloat16 => &[("MatMul", [Bfloat16, Bfloat16, Bfloat16])],
         Arithmetic::Int8 => &[("MatMulInteger", [Uint8, Int8, Int32]), ("MatMulInteger", [Int8, Int8, Int32])],
@@ -45,10 +45,8 @@ pub(super) fn products(arithmetic: Arithmetic, size: u64) -> Vec<Subject> {
     forms.iter().map(product).collect()
 }
 
-/// Going through at most so many bytes again and again.
-pub(super) fn stream(of: Stream, of_bytes: u64) -> Subject {
-    /// How often an inference does it, so that what surrounds it counts little.
-    const TIMES: u64 = 4;
+/// Going through at most so many bytes, so many times in each inference.
+pub(super) fn stream(of: Stream, of_bytes: u64, times: u64) -> Subject {
     const NUMBER: ElementType = ElementType::Float32;
     const NUMBER_BYTES: u64 = 4;
     let (operator, shape, weights_shape, passed) = match of {
@@ -62,13 +60,13 @@ pub(super) fn stream(of: Stream, of_bytes: u64) -> Subject {
             ("Add", vec![length], vec![length], 3 * length)
         }
     };
-    let nodes = chain(operator, &["w"], TIMES);
+    let nodes = chain(operator, &["w"], times);
     Subject {
         name: "a stream of bytes",
         model: model(nodes, (&NUMBER, &shape), (&NUMBER, &shape), vec![weights(&NUMBER, &weights_shape)]),
         input: (NUMBER, shape.clone()),
         output: shape,
-        work: (passed * NUMBER_BYTES * TIMES) as f64,
+        work: (passed * NUMBER_BYTES * times) as f64,
     }
 }
 
@@ -169,7 +167,7 @@ mod tests {
     #[test]
     fn streams_move_the_bytes_that_are_counted() {
         for of in [Stream::Weights, Stream::Activations] {
-            let subject = stream(of, 4 << 20);
+            let subject = stream(of, 4 << 20, 4);
             assert_eq!(cost(&subject).bytes_moved.map(|bytes| bytes as f64), Some(subject.work), "{of:?}");
             let [once, four_times] = [1.0, 4.0].map(|times| times * f64::from(4 << 20));
             assert!(subject.work > 0.95 * four_times && subject.work < 1.05 * four_times && once < subject.work);

@@ -31,8 +31,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => arguments.record.clone(),
         false => records::find(&Place::here()?, &arguments.record.to_string_lossy())?,
     };
-    let has_figures =
-        !arguments.template.is_empty() || arguments.format.iter().any(|format| format.has_figures_of_samples());
+    let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| format.is_whole_page());
     let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
@@ -72,7 +71,7 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
     if arguments.open {
         open(&written, ui);
     }
-    if formats.iter().any(|format| format.has_figures_of_samples()) {
+    if formats.iter().any(|format| format.is_whole_page()) {
         ui.note("results.json has no samples, so distributions and samples over time are not drawn");
     }
     super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))

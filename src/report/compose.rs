@@ -17,9 +17,6 @@ pub struct Composed<'a> {
     plots: OnceCell<plots::Plots>,
 }
 
-/// The page that holds what the first page leaves out.
-const HTML: &str = "report.html";
-
 /// The template of the first page.
 const FIRST_PAGE: &str = "report.md.j2";
 
@@ -49,7 +46,7 @@ impl<'a> Composed<'a> {
     ///
     /// As [`Composed::render`].
     pub(crate) fn render_only(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
-        let has_html = formats.iter().any(|format| format.file() == HTML);
+        let has_html = formats.iter().any(|format| format.is_whole_page());
         let page: OnceCell<Page<'_>> = OnceCell::new();
         let page = || page.get_or_init(|| Page { has_html, ..self.page() });
         let content = |format: &Format| match format.source() {
@@ -57,7 +54,7 @@ impl<'a> Composed<'a> {
             Source::Template(name, _) => Ok(template::render(name, page())?.into_bytes()),
         };
         let files = formats.iter().map(|format| Ok((*format, content(format)?))).collect::<Result<_, ReportError>>()?;
-        let shows_figures = formats.iter().any(|format| format.shows_figures());
+        let shows_figures = formats.iter().any(|format| format.is_first_page());
         Ok(Rendered { files, plots: shows_figures.then(|| named(self.plots().of_first_page())) })
     }
 

@@ -147,7 +147,7 @@ fn shape(old: &Value) -> Value {
     let count = |name: &str| old[name].as_u64().unwrap_or(0);
     json!({
         "robust_variation": old["scatter"], "skewness": old["skewness"], "outlier_share": old["outliers"],
-        "severe_outlier_share": old["severe_outliers"], "multimodal_runs": count("runs_in_groups"), "most_modes": 0,
+        "severe_outlier_share": old["severe_outliers"], "multimodal_runs": count("runs_in_groups"),
         "slower_runs": count("runs_slower"), "faster_runs": count("runs_faster"),
         "slow_first_runs": count("runs_first_slow"), "unsettled_runs": count("runs_unsettled"),
         "imprecise_runs": count("runs_imprecise"),
@@ -160,8 +160,8 @@ fn fidelity(old: &Value, cosine: Option<f64>, sets: u64) -> Value {
         json!({ "output": output, "elements": found["elements"], "equal": found["equal"], "tied": found["tied"] })
     });
     json!({
-        "input_sets": sets, "items_of_data": old["items"], "elements": 1, "cosine": cosine,
-        "max_abs": old["max_abs"].as_f64().unwrap_or(0.0), "mean_abs": 0.0, "max_scaled": old["max_scaled"],
+        "input_sets": sets, "items_of_data": old["items"], "cosine": cosine,
+        "max_abs": old["max_abs"].as_f64().unwrap_or(0.0), "max_scaled": old["max_scaled"],
         "close": old["close"], "agreement": null, "equal": equal.collect::<Vec<_>>(),
         "misses": old["misses"].as_array().cloned().unwrap_or_default(), "is_judged": true,
     })

@@ -307,13 +307,31 @@ pub struct Contest {
     pub evidence: Vec<Compared>,
 }
 
+/// How a cell stands among those that could stand in for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// No other beats it.
+    Unbeaten,
+    /// As good as another, which a further metric puts ahead.
+    Tied,
+    /// Whether it keeps a bound is open.
+    InDoubt,
+    /// Another is better.
+    Beaten,
+    /// It misses a bound.
+    OutOfBounds,
+    /// Nothing may be said about it.
+    Unfit,
+}
+
 /// A cell among those that could stand in for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entrant {
     /// Id of the cell.
     pub cell: String,
-    /// `unbeaten`, `tied`, `in_doubt`, `beaten`, `out_of_bounds`, `unfit`.
-    pub standing: String,
+    /// How it stands among them.
+    pub standing: Standing,
     /// Id of the cell that beats it, or with which it is tied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<String>,
@@ -338,13 +356,27 @@ pub struct Tradeoff {
     pub points: Vec<Point>,
 }
 
+/// Where a cell lies in a trade-off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Nothing dominates it.
+    Frontier,
+    /// Whether anything does is within the noise.
+    WithinNoise,
+    /// Others are as good by each metric and better by one.
+    Dominated,
+    /// It has no value, or none that may be judged.
+    LeftOut,
+}
+
 /// The place of a cell in a trade-off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Id of the cell.
     pub cell: String,
-    /// `frontier`, `within_noise`, `dominated`, `left_out`.
-    pub place: String,
+    /// Where it lies.
+    pub place: Place,
     /// Ids of the cells that dominate it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,

@@ -38,7 +38,7 @@ impl Cell {
 
     /// How like the reference's its outputs are, where something was compared.
     pub(crate) fn compared_outputs(&self) -> Option<&Fidelity> {
-        self.fidelity.as_ref().filter(|fidelity| fidelity.elements > 0)
+        self.fidelity.as_ref().filter(|fidelity| fidelity.elements != Some(0))
     }
 
     /// The estimate of a metric that may be shown.

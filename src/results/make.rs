@@ -213,9 +213,8 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
 
 /// JSON has no infinity.
 fn fidelity(mut found: Fidelity) -> Fidelity {
-    for number in [&mut found.max_abs, &mut found.mean_abs] {
-        *number = rounded(number.min(f64::MAX));
-    }
+    let finite = |number: f64| rounded(number.min(f64::MAX));
+    (found.max_abs, found.mean_abs) = (finite(found.max_abs), found.mean_abs.map(finite));
     let [scaled, mean, close] = [found.max_scaled, found.mean_scaled, found.close].map(|number| number.map(rounded));
     Fidelity { max_scaled: scaled, mean_scaled: mean, close, cosine: found.cosine.map(as_fact), ..found }
 }

@@ -38,7 +38,7 @@ pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, Search, Skipped, Status};
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, DetectableEffect, Effort, Entrant, FailedControl, Family,
-    GoalFound, Point, Tradeoff,
+    GoalFound, Place, Point, Standing, Tradeoff,
 };
 pub(crate) use lookup::beside;
 pub(crate) use make::gates;

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use statistics::Verdict;
 
-use super::{Cell, Compared, Estimated, FORMAT, Measured, Results, Status, parse};
+use super::{Cell, Estimated, FORMAT, Measured, Results, Status, parse};
 use crate::experiment::{Axis, AxisMap};
 use crate::record::StoreError;
 use crate::record::provenance::Provenance;
@@ -19,7 +18,7 @@ use crate::record::provenance::Provenance;
 pub(crate) struct Wanted<'a> {
     /// These metrics of the cells alone, by their stored names.
     pub metrics: &'a [String],
-    /// What is claimed about cells: comparisons without their details, goals, and how much can be seen.
+    /// What is claimed about cells: comparisons, goals, and how much can be seen.
     pub claims: bool,
 }
 
@@ -67,55 +66,11 @@ impl<'de> Visitor<'de> for File<'_> {
                 "description" if self.0.claims => results.description = fields.next_value()?,
                 "detectable_effect" if self.0.claims => results.detectable_effect = fields.next_value()?,
                 "goals" if self.0.claims => results.goals = fields.next_value()?,
-                "comparisons" if self.0.claims => {
-                    let rows: Vec<Row> = fields.next_value()?;
-                    results.comparisons = rows.into_iter().map(Row::compared).collect();
-                }
+                "comparisons" if self.0.claims => results.comparisons = fields.next_value()?,
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
         Ok(results)
-    }
-}
-
-/// A comparison without its details, which are most of it.
-#[derive(Deserialize)]
-struct Row {
-    cell: String,
-    baseline: String,
-    metric: String,
-    ratio: f64,
-    low: Option<f64>,
-    high: Option<f64>,
-    confidence: f64,
-    blocks: u64,
-    margin: f64,
-    verdict: Verdict,
-    reason: String,
-}
-
-impl Row {
-    fn compared(self) -> Compared {
-        let Row { cell, baseline, metric, ratio, low, high, confidence, blocks, margin, verdict, reason } = self;
-        let (beside, more_blocks, deviation, detectable, p) = (None, None, None, None, None);
-        Compared {
-            cell,
-            baseline,
-            metric,
-            ratio,
-            low,
-            high,
-            confidence,
-            blocks,
-            margin,
-            verdict,
-            reason,
-            beside,
-            more_blocks,
-            deviation,
-            detectable,
-            p,
-        }
     }
 }
 
@@ -254,16 +209,7 @@ mod tests {
             assert_eq!(short.metrics.get("latency_ns"), whole.metrics.get("latency_ns"));
             assert!(short.metrics.len() <= 1);
         }
-        let without_details = |of: &Compared| Compared {
-            beside: None,
-            more_blocks: None,
-            deviation: None,
-            detectable: None,
-            p: None,
-            ..of.clone()
-        };
-        let claimed: Vec<Compared> = whole.comparisons.iter().map(without_details).collect();
-        assert_eq!((short.comparisons, short.goals), (claimed, whole.goals));
+        assert_eq!((short.comparisons, short.goals), (whole.comparisons, whole.goals));
         assert!(outline(&path, "{ \"format\": 4 }", Wanted { metrics: &[], claims: false }).is_err());
     }
 }

@@ -6,11 +6,10 @@ use statistics::paired::Hint;
 
 use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, DetectableEffect, Effort, Entrant, FailedControl, Family,
-    GoalFound, Point, Tradeoff,
+    GoalFound, Place, Point, Standing, Tradeoff,
 };
 use super::make::{columns, rounded, word};
-use crate::judge::compare::choose::Standing;
-use crate::judge::compare::{self, Comparison, Judged, control, need};
+use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;
 use crate::vocabulary::code::Code;
@@ -140,8 +139,8 @@ pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
     judged.families.iter().map(row).collect()
 }
 
-fn bounded(plan: &Plan, cell: &compare::choose::BoundedCell) -> Bounded {
-    use compare::choose::BoundOutcome::{Kept, Missed, Undecided};
+fn bounded(plan: &Plan, cell: &choose::BoundedCell) -> Bounded {
+    use choose::BoundOutcome::{Kept, Missed, Undecided};
     let (outcome, reason) = match cell.outcome {
         Kept => ("kept", None),
         Missed => ("missed", None),
@@ -174,33 +173,44 @@ pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
     judged.goals.iter().map(row).collect()
 }
 
+fn standing(of: &choose::Standing) -> Standing {
+    match of {
+        choose::Standing::Unbeaten => Standing::Unbeaten,
+        choose::Standing::Tied { .. } => Standing::Tied,
+        choose::Standing::InDoubt { .. } => Standing::InDoubt,
+        choose::Standing::Beaten { .. } => Standing::Beaten,
+        choose::Standing::OutOfBounds { .. } => Standing::OutOfBounds,
+        choose::Standing::Unfit { .. } => Standing::Unfit,
+    }
+}
+
 pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
     let choice = judged.choice.as_ref()?;
-    let entrant = |entrant: &compare::choose::Entrant| Entrant {
+    let entrant = |entrant: &choose::Entrant| Entrant {
         cell: id(plan, entrant.cell),
-        standing: word(&entrant.standing),
+        standing: standing(&entrant.standing),
         other: match entrant.standing {
-            Standing::Beaten { by: cell } | Standing::Tied { with: cell, .. } => Some(id(plan, cell)),
+            choose::Standing::Beaten { by: cell } | choose::Standing::Tied { with: cell, .. } => Some(id(plan, cell)),
             _ => None,
         },
         metric: match entrant.standing {
-            Standing::InDoubt { bound } | Standing::OutOfBounds { bound } => {
+            choose::Standing::InDoubt { bound } | choose::Standing::OutOfBounds { bound } => {
                 choice.bounds.get(bound).map(|check| check.bound.metric.to_string())
             }
-            Standing::Tied { by, .. } => Some(by.to_string()),
+            choose::Standing::Tied { by, .. } => Some(by.to_string()),
             _ => None,
         },
         why: match entrant.standing {
-            Standing::Unfit { why } => Some(why),
+            choose::Standing::Unfit { why } => Some(why),
             _ => None,
         },
     };
-    let contest = |contest: &compare::choose::Contest| Contest {
+    let contest = |contest: &choose::Contest| Contest {
         entrants: contest.entrants.iter().map(entrant).collect(),
         best: ids(plan, &contest.best),
         evidence: contest.evidence.iter().map(|row| compared(plan, row)).collect(),
     };
-    let bound = |check: &compare::choose::BoundCheck| BoundFound {
+    let bound = |check: &choose::BoundCheck| BoundFound {
         metric: check.bound.metric.to_string(),
         min: check.bound.min,
         max: check.bound.max,
@@ -222,7 +232,12 @@ pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
 pub(super) fn tradeoffs(plan: &Plan, judged: &Judged) -> Vec<Tradeoff> {
     let point = |point: &compare::pareto::Point| Point {
         cell: id(plan, point.cell),
-        place: word(&point.place),
+        place: match &point.place {
+            compare::pareto::Place::Frontier => Place::Frontier,
+            compare::pareto::Place::WithinNoise => Place::WithinNoise,
+            compare::pareto::Place::Dominated { .. } => Place::Dominated,
+            compare::pareto::Place::LeftOut { .. } => Place::LeftOut,
+        },
         by: match &point.place {
             compare::pareto::Place::Dominated { by } => ids(plan, by),
             _ => Vec::new(),

@@ -75,7 +75,7 @@ fn what_is_kept_must_be_in_a_model() {
 fn what_a_newer_format_added_is_missing_and_named() {
     let place = Workplace::new();
     write_model(&place.path("a.onnx"), "MatMul", &["x", "w"]);
-    // Field 31 is nobody's; field 26 is the configuration of several devices, which nothing here looks into.
+    // No version of the format has a field 31; field 26 is the configuration of several devices, which nothing here looks into.
     let (strange, devices) = ([0xfa, 0x01, 3, 1, 2, 3], [0xd2, 0x01, 3, 4, 5, 6]);
     let model = std::fs::read(place.path("a.onnx")).unwrap();
     std::fs::write(place.path("b.onnx"), [&model[..], &strange, &devices].concat()).unwrap();

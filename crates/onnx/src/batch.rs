@@ -45,7 +45,7 @@ impl fmt::Display for BatchChoice {
 /// The sizes that are asked of the inputs of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Of dimensions, by their names; [`BATCH`] means the one that counts items, whatever its name is.
+    /// Sizes of dimensions, by name; [`BATCH`] stands for the dimension that counts items.
     pub dimensions: &'a BTreeMap<String, u64>,
     /// Whole shapes, by the names of inputs.
     pub shapes: &'a BTreeMap<String, Vec<u64>>,

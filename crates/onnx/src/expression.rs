@@ -227,7 +227,7 @@ struct Parsed<'a> {
 struct Parser<'a, 't> {
     text: &'a str,
     at: usize,
-    /// Names of other dimensions that are taken whole, whatever characters they have.
+    /// Names of other dimensions; each is one operand, even if it contains operators.
     atoms: &'t [&'t str],
     depth: usize,
     has_operator: bool,

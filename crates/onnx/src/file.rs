@@ -250,7 +250,7 @@ mod tests {
     fn a_file_of_holes_is_not_taken_into_memory() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.onnx");
-        // Field 31 is nobody's, and longer than memory.
+        // No version of the format has a field 31; this one is longer than memory.
         let length = memory_bytes().unwrap().next_power_of_two();
         let mut bytes = [&model().encode_to_vec()[..], &[0xfa, 0x01]].concat();
         prost::encoding::encode_varint(length, &mut bytes);

@@ -87,33 +87,6 @@ impl Xoshiro256PlusPlus {
         radius * angle.cos()
     }
 
-    /// A Beta(a, b) number for whole a and b of at least 1: from two gamma numbers.
-    pub fn beta(&mut self, a: u64, b: u64) -> f64 {
-        let (one, other) = (self.gamma(a), self.gamma(b));
-        one / (one + other)
-    }
-
-    /// A Gamma(shape, 1) number for a shape of at least 1 (Marsaglia and Tsang 2000).
-    fn gamma(&mut self, shape: u64) -> f64 {
-        let d = shape.max(1) as f64 - 1.0 / 3.0;
-        let c = 1.0 / (9.0 * d).sqrt();
-        loop {
-            let x = self.normal();
-            let v = (1.0 + c * x).powi(3);
-            if v <= 0.0 {
-                continue;
-            }
-            let unit = self.unit();
-            // Their squeeze, which nine in ten pass, saves both logarithms. It is narrower here by more than rounding can take
-            // away, so that it accepts nothing that the logarithms would not.
-            let is_inside = 1.0 - unit < 1.0 - 0.0331 * (x * x) * (x * x) - 1e-13 * (d + d * v);
-            // 1 - u lies in (0, 1], so that its logarithm is finite.
-            if is_inside || (-unit).ln_1p() < 0.5 * x * x + d - d * v + d * v.ln() {
-                return d * v;
-            }
-        }
-    }
-
     /// Puts the items in a random order: Fisher and Yates, from the last item down.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
@@ -142,19 +115,6 @@ mod tests {
     use crate::vectors::{assert_close, count, load, number, numbers};
     use proptest::prelude::*;
     use serde_json::Value;
-
-    #[test]
-    fn beta_numbers_have_their_mean_and_variance() {
-        for (a, b, seed) in [(1, 1, 1), (2, 5, 2), (990, 11, 3), (1, 40, 4)] {
-            let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
-            let values: Vec<f64> = (0..20_000).map(|_| generator.beta(a, b)).collect();
-            let (a, b) = (a as f64, b as f64);
-            let expected = a * b / ((a + b) * (a + b) * (a + b + 1.0));
-            let error = mean(&values).unwrap() - a / (a + b);
-            assert!(error.abs() < 4.0 * (expected / 20_000.0).sqrt(), "{error}");
-            assert_close(variance(&values).unwrap() / expected, 1.0, 0.06);
-        }
-    }
 
     /// 64-bit numbers are texts in the vectors, because JSON readers round them.
     fn integer(value: &Value) -> u64 {

@@ -36,12 +36,7 @@ pub struct TwoLevel {
 /// `None` below two runs, with a run of fewer than two samples, for values that are not finite, and unless
 /// 0 < `confidence` < 1.
 pub fn two_level<Run: AsRef<[f64]>>(runs: &[Run], confidence: f64) -> Option<TwoLevel> {
-    let moments: Option<Vec<Moments>> = runs.iter().map(|run| Moments::of(run.as_ref())).collect();
-    two_level_of(&moments?, confidence)
-}
-
-/// As [`two_level`], of runs of which the moments are known.
-pub(crate) fn two_level_of(runs: &[Moments], confidence: f64) -> Option<TwoLevel> {
+    let runs: Vec<Moments> = runs.iter().map(|run| Moments::of(run.as_ref())).collect::<Option<_>>()?;
     let run_means: Vec<f64> = runs.iter().map(|run| run.mean).collect();
     let estimate = mean_interval(&run_means, confidence)?;
     let variances: Option<Vec<f64>> = runs.iter().map(|run| run.variance).collect();

@@ -78,14 +78,9 @@ impl AdaptiveWarmup {
         AdaptiveWarmup { rule, durations: Vec::new(), elapsed_ns: 0, evaluate_at_ns, evaluation: None }
     }
 
-    /// Takes the duration of the next sample; `Some` when warm-up is over. Cheap except at the few points in time,
-    /// each half as long again as the one before, at which the samples are compared.
-    pub fn push(&mut self, duration_ns: u64) -> Option<WarmupStatus> {
-        self.push_at(duration_ns, self.elapsed_ns.saturating_add(duration_ns))
-    }
-
-    /// The same, where time passes between samples too: the sample ends `elapsed_ns` after warm-up began.
-    pub fn push_at(&mut self, duration_ns: u64, elapsed_ns: u64) -> Option<WarmupStatus> {
+    /// Takes the next sample, which ends `elapsed_ns` after warm-up began; `Some` when warm-up is over. Cheap except at the
+    /// few points in time, each half as long again as the one before, at which the samples are compared.
+    pub fn push(&mut self, duration_ns: u64, elapsed_ns: u64) -> Option<WarmupStatus> {
         self.durations.push(duration_ns as f64);
         self.elapsed_ns = elapsed_ns;
         let count = self.durations.len();
@@ -108,21 +103,6 @@ impl AdaptiveWarmup {
     /// What is known so far, for a warm-up that ends for another reason: noise-limited before the first comparison.
     pub fn status(&self) -> WarmupStatus {
         self.evaluation.map_or(WarmupStatus::NoiseLimited, |evaluation| evaluation.status)
-    }
-
-    /// The last comparison; `None` before the first, or with fewer samples than it takes.
-    pub fn evaluation(&self) -> Option<WarmupEvaluation> {
-        self.evaluation
-    }
-
-    /// The number of samples pushed.
-    pub fn count(&self) -> usize {
-        self.durations.len()
-    }
-
-    /// Time since warm-up began, in nanoseconds.
-    pub fn elapsed_ns(&self) -> u64 {
-        self.elapsed_ns
     }
 }
 
@@ -165,7 +145,9 @@ mod tests {
 
     fn run(rule: WarmupRule, durations: impl IntoIterator<Item = u64>) -> (AdaptiveWarmup, Option<WarmupStatus>) {
         let mut warmup = AdaptiveWarmup::new(rule);
-        let status = durations.into_iter().find_map(|duration| warmup.push(duration));
+        let status = durations
+            .into_iter()
+            .find_map(|duration| warmup.push(duration, warmup.elapsed_ns.saturating_add(duration)));
         (warmup, status)
     }
 
@@ -178,9 +160,9 @@ mod tests {
             let expected = &trace["expected"];
             assert_eq!(serde_json::json!(status.unwrap()), expected["status"], "{name}");
             // The vectors count iteration 0.
-            assert_eq!(warmup.count() + 1, count(&expected["iterations"]), "{name}");
-            assert_close(warmup.elapsed_ns() as f64 / 1e9, number(&expected["time"]), 1e-12);
-            let evaluation = warmup.evaluation().unwrap();
+            assert_eq!(warmup.durations.len() + 1, count(&expected["iterations"]), "{name}");
+            assert_close(warmup.elapsed_ns as f64 / 1e9, number(&expected["time"]), 1e-12);
+            let evaluation = warmup.evaluation.unwrap();
             assert_close(evaluation.difference, number(&expected["diff"]), 1e-10);
             assert_close(evaluation.standard_error, number(&expected["se"]), 1e-10);
         }
@@ -189,23 +171,23 @@ mod tests {
     #[test]
     fn steady_durations_converge_at_the_first_look() {
         let (warmup, status) = run(RULE, std::iter::repeat(10_000_000));
-        assert_eq!((status, warmup.count()), (Some(WarmupStatus::Converged), 50));
+        assert_eq!((status, warmup.durations.len()), (Some(WarmupStatus::Converged), 50));
     }
 
     #[test]
     fn falling_durations_are_a_trend() {
         let (warmup, status) = run(RULE, (0..).map(|index| 20_000_000 - index * 10_000));
         assert_eq!(status, Some(WarmupStatus::Trend));
-        assert!(warmup.elapsed_ns() >= RULE.max_time_ns);
+        assert!(warmup.elapsed_ns >= RULE.max_time_ns);
     }
 
     #[test]
     fn time_beats_the_number_of_samples_but_for_a_few() {
         let (warmup, status) = run(RULE, std::iter::repeat(20 * SECOND));
-        assert_eq!((status, warmup.count()), (Some(WarmupStatus::NoiseLimited), 3));
+        assert_eq!((status, warmup.durations.len()), (Some(WarmupStatus::NoiseLimited), 3));
         let (warmup, status) = run(RULE, std::iter::repeat(3 * SECOND));
-        assert_eq!((status, warmup.count()), (Some(WarmupStatus::NoiseLimited), 4));
-        assert_eq!(warmup.evaluation(), None);
+        assert_eq!((status, warmup.durations.len()), (Some(WarmupStatus::NoiseLimited), 4));
+        assert_eq!(warmup.evaluation, None);
     }
 
     #[test]
@@ -213,7 +195,7 @@ mod tests {
         let quick = WarmupRule { min_time_ns: 0, min_samples: 0, hard_min_samples: 0, ..RULE };
         assert_eq!(run(quick, [5, 5]).1, Some(WarmupStatus::Converged));
         let (warmup, status) = run(WarmupRule { max_time_ns: 0, ..quick }, [5]);
-        assert_eq!((status, warmup.evaluation()), (Some(WarmupStatus::NoiseLimited), None));
+        assert_eq!((status, warmup.evaluation), (Some(WarmupStatus::NoiseLimited), None));
         assert_eq!(run(RULE, []).0.status(), WarmupStatus::NoiseLimited);
         assert_eq!(run(RULE, [u64::MAX, u64::MAX, u64::MAX]).1, Some(WarmupStatus::NoiseLimited));
     }
@@ -224,7 +206,7 @@ mod tests {
             let (warmup, status) = run(RULE, durations.iter().copied().cycle());
             prop_assert!(status.is_some());
             let last = *durations.iter().max().unwrap();
-            prop_assert!(warmup.elapsed_ns() < RULE.max_time_ns + last * RULE.hard_min_samples as u64);
+            prop_assert!(warmup.elapsed_ns < RULE.max_time_ns + last * RULE.hard_min_samples as u64);
         }
     }
 }

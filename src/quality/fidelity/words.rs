@@ -45,7 +45,7 @@ impl Fidelity {
         let changed = self.agreement.as_ref().filter(|agreement| has_changed(agreement)).map(changed);
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => format!("differs: {}", self.misses.join("; ")),
-            _ if self.elements == 0 => "nothing to compare".to_owned(),
+            _ if self.elements == Some(0) => "nothing to compare".to_owned(),
             (true, true, None) if self.is_given => format!("close on the given inputs, {ACCURACY_NOT_MEASURED}"),
             (true, true, None) => format!("close on random data, {ACCURACY_NOT_MEASURED}"),
             (true, false, None) => format!("not judged, {ACCURACY_NOT_MEASURED}"),
@@ -59,7 +59,7 @@ impl Fidelity {
     pub(crate) fn in_a_word(&self) -> &'static str {
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => "differ",
-            _ if self.elements == 0 => "not compared",
+            _ if self.elements == Some(0) => "not compared",
             (true, false, _) => "not judged",
             (true, true, None) => "close",
             (true, true, Some(_)) => "agree",
@@ -138,11 +138,11 @@ mod tests {
             input_sets: 1,
             items_of_data,
             is_given: false,
-            elements: 10,
+            elements: Some(10),
             cosine: Some(0.9992),
             cosine_of: None,
             max_abs: 0.1,
-            mean_abs: 0.1,
+            mean_abs: Some(0.1),
             max_scaled: None,
             mean_scaled: None,
             max_scaled_ulp: None,

@@ -3,30 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{ReportFormat, Source};
 use crate::results::{Cell, Results};
 
-pub(super) struct Bencher;
-
-impl ReportFormat for Bencher {
-    fn name(&self) -> &'static str {
-        "bmf"
-    }
-
-    fn file(&self) -> &'static str {
-        "results.bmf.json"
-    }
-
-    fn meaning(&self) -> &'static str {
-        "results.bmf.json, Bencher Metric Format"
-    }
-
-    fn source(&self) -> Source {
-        Source::Results(|results| Ok((text(results) + "\n").into_bytes()))
-    }
-}
-
-fn text(results: &Results) -> String {
+pub(super) fn text(results: &Results) -> String {
     let benchmarks = results.cells.iter().map(|cell| (cell.names.path(), measures(cell)));
     let measured = benchmarks.filter(|(_, measures)| !measures.is_empty());
     Value::Object(measured.map(|(name, measures)| (name, Value::Object(measures))).collect()).to_string()

@@ -2,31 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{ReportFormat, Source};
 use crate::results::{Cell, Results};
 use crate::vocabulary::metric::LATENCY;
 
-pub(super) struct GithubBenchmark;
-
-impl ReportFormat for GithubBenchmark {
-    fn name(&self) -> &'static str {
-        "github-action-benchmark"
-    }
-
-    fn file(&self) -> &'static str {
-        "results.gab.json"
-    }
-
-    fn meaning(&self) -> &'static str {
-        "results.gab.json, latencies for github-action-benchmark (customSmallerIsBetter)"
-    }
-
-    fn source(&self) -> Source {
-        Source::Results(|results| Ok((text(results) + "\n").into_bytes()))
-    }
-}
-
-fn text(results: &Results) -> String {
+pub(super) fn text(results: &Results) -> String {
     let one = |cell: &Cell| {
         let found = cell.usable(LATENCY.name)?;
         let extra = format!("{} runs", found.n);

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use super::{ReportFormat, Source};
 use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::format::amount;
 use crate::report::template::html as escaped;
@@ -11,26 +10,6 @@ use crate::results::{Cell, GoalFound, Results, Status};
 use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::{LATENCY, MetricReference};
 use crate::vocabulary::printable::printable_line;
-
-pub(super) struct Junit;
-
-impl ReportFormat for Junit {
-    fn name(&self) -> &'static str {
-        "junit"
-    }
-
-    fn file(&self) -> &'static str {
-        "results.junit.xml"
-    }
-
-    fn meaning(&self) -> &'static str {
-        "results.junit.xml, a test case for each cell and goal"
-    }
-
-    fn source(&self) -> Source {
-        Source::Results(|results| Ok(text(results).into_bytes()))
-    }
-}
 
 /// How a test case ends.
 pub(crate) enum Outcome {
@@ -50,7 +29,7 @@ pub(crate) struct Case {
     pub outcome: Outcome,
 }
 
-fn text(results: &Results) -> String {
+pub(super) fn text(results: &Results) -> String {
     let paths: HashMap<&str, String> = results.cells.iter().map(|cell| (cell.id.as_str(), cell.names.path())).collect();
     let cells = results.cells.iter().map(|cell| of_cell(&results.experiment, cell));
     let goals = results.goals.iter().map(|goal| of_goal(&results.experiment, goal, &paths));

@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use statistics::interval::Estimate;
 
-use super::{ReportFormat, Source};
 use crate::experiment::{Axis, telling_axes};
 use crate::report::format::{Column, judged_ratio, verdict_word};
 use crate::report::template::latex as escaped;
@@ -16,33 +15,13 @@ use crate::vocabulary::metric::{
 };
 use crate::vocabulary::printable::printable_line;
 
-pub(super) struct Latex;
-
-impl ReportFormat for Latex {
-    fn name(&self) -> &'static str {
-        "latex"
-    }
-
-    fn file(&self) -> &'static str {
-        "results.tex"
-    }
-
-    fn meaning(&self) -> &'static str {
-        "results.tex, a table for booktabs and a macro for each number"
-    }
-
-    fn source(&self) -> Source {
-        Source::Results(|results| Ok(text(results).into_bytes()))
-    }
-}
-
 /// A number that nobody has is an error, not an empty place in a sentence.
 const PREAMBLE: &str = r"\makeatletter
 \providecommand{\perfrun}[1]{\@ifundefined{perfrun@#1}%
   {\PackageError{perfrun}{There is no number `#1'}{It was not measured, or has another name.}}{\@nameuse{perfrun@#1}}}
 ";
 
-fn text(results: &Results) -> String {
+pub(super) fn text(results: &Results) -> String {
     let latency = MetricReference::LATENCY;
     let is_shown = |cell: &&Cell| cell.usable(&latency.column()).is_some();
     let (shown, left_out): (Vec<&Cell>, Vec<&Cell>) = results.cells.iter().partition(is_shown);

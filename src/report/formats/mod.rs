@@ -1,67 +1,29 @@
-//! The files that a report consists of: each format in a file of its own, and one list of them.
-//!
-//! A format says what it is called and what it is made from; nothing is made that nobody asked for. The command line, its
-//! help and the defaults take their words from the list.
+//! The files that a report consists of, in one list: the command line, its help and the defaults take their words from it.
 
 mod bencher;
-mod csv;
 mod github_benchmark;
-mod html;
-mod json;
 pub(crate) mod junit;
 mod latex;
-mod markdown;
-mod parquet;
 
 use std::fmt;
 
 use super::ReportError;
-use crate::results::Results;
+use crate::results::{self, Results, tidy};
 
-/// Every format, the ones to read first first.
-static FORMATS: &[&dyn ReportFormat] = &[
-    &markdown::Markdown,
-    &html::Html,
-    &json::Json,
-    &csv::Csv,
-    &parquet::Parquet,
-    &latex::Latex,
-    &junit::Junit,
-    &bencher::Bencher,
-    &github_benchmark::GithubBenchmark,
-];
-
-/// A kind of file that a report can consist of.
-trait ReportFormat: Sync {
+/// A file format of a report.
+struct Known {
     /// What is typed after `--format`.
-    fn name(&self) -> &'static str;
-
+    name: &'static str,
     /// Name of the file in the folder of a report.
-    fn file(&self) -> &'static str;
-
-    /// What the file is, for the help: a fragment.
-    fn meaning(&self) -> &'static str;
-
-    /// What it is made from, and how.
-    fn source(&self) -> Source;
-
-    /// Whether it is made where nobody names a format.
-    fn is_default(&self) -> bool {
-        false
-    }
-
-    /// Whether it is made whatever is asked for.
-    fn is_always_made(&self) -> bool {
-        false
-    }
-
-    /// Whether it points to figures in files beside it, which are then written too.
-    fn shows_figures(&self) -> bool {
-        false
-    }
+    file: &'static str,
+    /// What the file is, for the help: a fragment that begins with the file's name.
+    meaning: &'static str,
+    source: Source,
+    when: When,
 }
 
 /// What a format is made from, and how.
+#[derive(Clone, Copy)]
 pub(super) enum Source {
     /// The results.
     Results(fn(&Results) -> Result<Vec<u8>, ReportError>),
@@ -69,19 +31,100 @@ pub(super) enum Source {
     Template(&'static str, &'static str),
 }
 
-/// A file format of a report.
+/// When a format is made.
+#[derive(PartialEq)]
+enum When {
+    Asked,
+    /// Where nobody names a format too.
+    Default,
+    /// Whatever is asked for.
+    Always,
+}
+
+/// Every format, the ones to read first first.
+static FORMATS: [Known; 9] = [
+    Known {
+        name: "md",
+        file: "report.md",
+        meaning: "report.md, one page",
+        source: Source::Template("report.md.j2", include_str!("../templates/report.md.j2")),
+        when: When::Default,
+    },
+    Known {
+        name: "html",
+        file: "report.html",
+        meaning: "report.html, self-contained",
+        source: Source::Template("report.html.j2", include_str!("../templates/report.html.j2")),
+        when: When::Default,
+    },
+    Known {
+        name: "json",
+        file: results::FILE,
+        meaning: results::FILE,
+        source: Source::Results(|results| Ok(results.to_json().into_bytes())),
+        when: When::Always,
+    },
+    Known {
+        name: "csv",
+        file: "results.csv",
+        meaning: "results.csv, one row for each cell and metric",
+        source: Source::Results(|results| Ok(tidy(results)?.to_csv()?.into_bytes())),
+        when: When::Asked,
+    },
+    Known {
+        name: "parquet",
+        file: "results.parquet",
+        meaning: "results.parquet, as results.csv but typed",
+        source: Source::Results(|results| {
+            let mut bytes = Vec::new();
+            tidy(results)?.to_parquet(&mut bytes)?;
+            Ok(bytes)
+        }),
+        when: When::Asked,
+    },
+    Known {
+        name: "latex",
+        file: "results.tex",
+        meaning: "results.tex, a table for booktabs and a macro for each number",
+        source: Source::Results(|results| Ok(latex::text(results).into_bytes())),
+        when: When::Asked,
+    },
+    Known {
+        name: "junit",
+        file: "results.junit.xml",
+        meaning: "results.junit.xml, a test case for each cell and goal",
+        source: Source::Results(|results| Ok(junit::text(results).into_bytes())),
+        when: When::Asked,
+    },
+    Known {
+        name: "bmf",
+        file: "results.bmf.json",
+        meaning: "results.bmf.json, Bencher Metric Format",
+        source: Source::Results(|results| Ok((bencher::text(results) + "\n").into_bytes())),
+        when: When::Asked,
+    },
+    Known {
+        name: "github-action-benchmark",
+        file: "results.gab.json",
+        meaning: "results.gab.json, latencies for github-action-benchmark (customSmallerIsBetter)",
+        source: Source::Results(|results| Ok((github_benchmark::text(results) + "\n").into_bytes())),
+        when: When::Asked,
+    },
+];
+
+/// A format of the list.
 #[derive(Clone, Copy)]
-pub struct Format(&'static dyn ReportFormat);
+pub struct Format(&'static Known);
 
 impl Format {
     /// Every format, the ones to read first first.
     pub fn all() -> impl Iterator<Item = Format> {
-        FORMATS.iter().copied().map(Format)
+        FORMATS.iter().map(Format)
     }
 
     /// Those that are made where nobody names any.
     pub fn defaults() -> impl Iterator<Item = Format> {
-        Format::all().filter(|format| format.0.is_default())
+        Format::all().filter(|format| format.0.when != When::Asked)
     }
 
     /// The format of this name.
@@ -91,34 +134,36 @@ impl Format {
 
     /// What is typed after `--format`.
     pub fn name(self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     /// Name of its file in the folder of a report.
     pub fn file(self) -> &'static str {
-        self.0.file()
+        self.0.file
     }
 
     /// What the file is, a fragment.
     pub fn meaning(self) -> &'static str {
-        self.0.meaning()
+        self.0.meaning
     }
 
-    /// Whether it shows distributions and samples over time, which results alone do not have.
-    pub(crate) fn has_figures_of_samples(self) -> bool {
-        self.file() == "report.html"
+    /// The page that holds what the first page leaves out. It shows distributions and samples over time, which results
+    /// alone do not have.
+    pub(crate) fn is_whole_page(self) -> bool {
+        self.0.name == "html"
+    }
+
+    /// The page that points to figures in files beside it.
+    pub(super) fn is_first_page(self) -> bool {
+        self.0.name == "md"
     }
 
     pub(super) fn is_always_made(self) -> bool {
-        self.0.is_always_made()
-    }
-
-    pub(super) fn shows_figures(self) -> bool {
-        self.0.shows_figures()
+        self.0.when == When::Always
     }
 
     pub(super) fn source(self) -> Source {
-        self.0.source()
+        self.0.source
     }
 }
 

@@ -13,7 +13,7 @@ use crate::experiment::Axis;
 use crate::judge::compare::Unfit;
 use crate::report::cause;
 use crate::report::format::{self, percent};
-use crate::results::{Cell, Choice, Compared, Contest, Entrant, beside};
+use crate::results::{Cell, Choice, Compared, Contest, Entrant, Standing, beside};
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
 
@@ -56,14 +56,12 @@ pub(crate) struct AnswerRow {
 impl AnswerRow {
     /// With all that is said of the choice as one sentence.
     fn told(mut self) -> Self {
-        let parts = [&self.decided, &self.costs, &self.left_out].into_iter().filter(|part| !part.is_empty());
+        let left_out = if self.left_out.is_empty() { String::new() } else { format!("left out: {}", self.left_out) };
+        let parts = [&self.decided, &self.costs, &left_out].into_iter().filter(|part| !part.is_empty());
         let because = parts.map(String::as_str).collect::<Vec<_>>().join("; ");
-        self.because = match (because.is_empty(), self.decided.is_empty()) {
-            (true, _) => because,
-            (false, false) => format!("{}.", capitalized(&because)),
-            // It begins with a name.
-            (false, true) => format!("{because}."),
-        };
+        // Costs begin with the name of a variant where there are several.
+        let because = if self.decided.is_empty() { because } else { capitalized(&because) };
+        self.because = if because.is_empty() { because } else { because + "." };
         self
     }
 }
@@ -191,7 +189,8 @@ impl<'a> Names<'a> {
     fn broken_tie(&self) -> Option<(&'a str, Vec<&'a String>)> {
         let contest = self.contest;
         let leader = contest.best.first().filter(|_| contest.best.len() == 1)?;
-        let won = contest.entrants.iter().filter(|it| it.standing == "tied" && it.other.as_ref() == Some(leader));
+        let won =
+            contest.entrants.iter().filter(|it| it.standing == Standing::Tied && it.other.as_ref() == Some(leader));
         let won: Vec<&Entrant> = won.collect();
         Some((won.first()?.metric.as_deref()?, won.iter().map(|entrant| &entrant.cell).collect()))
     }
@@ -282,7 +281,7 @@ fn superlative(choice: &Choice) -> &'static str {
 /// `int8`, `int8 or fp32`, `undecided: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
 fn chosen(choice: &Choice, names: &Names<'_>) -> String {
     let contest = names.contest;
-    let is_doubtful = |id: &&String| names.standing(id).is_some_and(|entrant| entrant.standing == "in_doubt");
+    let is_doubtful = |id: &&String| names.standing(id).is_some_and(|entrant| entrant.standing == Standing::InDoubt);
     let (doubtful, kept): (Vec<&String>, Vec<&String>) = contest.best.iter().partition(is_doubtful);
     let bound = doubtful.first().and_then(|id| names.standing(id)?.metric.as_deref());
     let bound =
@@ -311,17 +310,17 @@ fn chosen(choice: &Choice, names: &Names<'_>) -> String {
 
 /// What stands in place of a choice, and why there is none.
 fn nothing(contest: &Contest) -> (&'static str, String) {
-    let is = |standing: &str| contest.entrants.iter().any(|entrant| entrant.standing == standing);
+    let is = |standing: Standing| contest.entrants.iter().any(|entrant| entrant.standing == standing);
     let runs = contest.entrants.iter().filter_map(|entrant| match entrant.why {
         Some(Unfit::TooFewRuns(runs)) => Some(runs),
         Some(Unfit::NotRun) => Some(0),
         _ => None,
     });
-    if is("beaten") {
+    if is(Standing::Beaten) {
         ("no answer", "every candidate is beaten by another".to_owned())
     } else if let Some(most) = runs.max() {
         ("no answer yet", format!("{} per cell; a verdict needs {MINIMUM_RUNS}", count(u64::from(most), "run")))
-    } else if is("out_of_bounds") {
+    } else if is(Standing::OutOfBounds) {
         ("none", "no cell that can be judged keeps the bounds".to_owned())
     } else {
         ("no answer", "nothing can be judged".to_owned())
@@ -342,7 +341,7 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
     let told: Vec<&Compared> = held.contests.iter().filter_map(Names::told).collect();
     let Some(row) = told.first().copied() else {
         let entered =
-            first.contest.entrants.iter().filter(|it| !matches!(it.standing.as_str(), "unfit" | "out_of_bounds"));
+            first.contest.entrants.iter().filter(|it| !matches!(it.standing, Standing::Unfit | Standing::OutOfBounds));
         return if entered.count() == 1 { "the only one that can be chosen".to_owned() } else { String::new() };
     };
     let leader = first.contest.best.first().map(String::as_str).unwrap_or_default();
@@ -398,7 +397,7 @@ fn tie(names: &Names<'_>) -> Option<String> {
     let leader = contest.best.first()?;
     let value = |id: &str| Some(format::measured(by.unit(), names.reader.cell(id)?.estimate_of(by)?.value, None));
     let values = value(leader).zip(value(rivals[0])).map(|(own, other)| format!(" ({own} against {other})"));
-    let beaten = contest.entrants.iter().filter(|entrant| entrant.standing == "beaten").count() as u64;
+    let beaten = contest.entrants.iter().filter(|entrant| entrant.standing == Standing::Beaten).count() as u64;
     let beaten = if beaten > 0 { format!(", faster than {}", count(beaten, "other")) } else { String::new() };
     Some(format!("as fast as {}, ahead by {}{}{beaten}", names.named(&rivals), by.title(), values.unwrap_or_default()))
 }

@@ -3,29 +3,29 @@
 use super::answer::{MOST_NAMED, Names};
 use super::bounds;
 use crate::judge::compare::Unfit;
-use crate::results::Choice;
+use crate::quality::fidelity::Fidelity;
+use crate::results::{Choice, Standing};
 use crate::vocabulary::wording::{count, list};
 use statistics::planning::MINIMUM_RUNS;
 
-/// What cannot be chosen, a fragment each; what the plan skips is a notice.
+/// `p and q (differs: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
 pub(super) fn left_out(choice: &Choice, names: &Names<'_>) -> String {
     let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for entrant in &names.contest.entrants {
         let bound = || entrant.metric.as_ref().and_then(|metric| choice.bounds.iter().find(|it| it.metric == *metric));
-        let why = match entrant.standing.as_str() {
-            "unfit" => match entrant.why {
+        let why = match entrant.standing {
+            Standing::Unfit => match entrant.why {
                 None | Some(Unfit::Skipped | Unfit::TooFewRuns(_) | Unfit::NotRun) => None,
                 Some(Unfit::OutputsDiffer) => {
-                    let cell = names.reader.cell(&entrant.cell).and_then(|cell| cell.fidelity.as_ref());
-                    cell.map(|fidelity| format!("{} (not ranked)", fidelity.words()))
+                    names.reader.cell(&entrant.cell).and_then(|cell| cell.fidelity.as_ref()).map(Fidelity::words)
                 }
                 Some(why) => Some(unfit_words(why)),
             },
-            "out_of_bounds" => bound().map(|bound| format!("misses {}", bounds::words_of(bound))),
-            "in_doubt" => bound().map(|bound| {
+            Standing::OutOfBounds => bound().map(|bound| format!("misses {}", bounds::words_of(bound))),
+            Standing::InDoubt => bound().map(|bound| {
                 let cell = bound.cells.iter().find(|cell| cell.cell == entrant.cell);
-                let value = cell.map(|cell| format!(" ({})", bounds::value_words(&bound.metric, bound.max, cell)));
-                format!("whether it keeps {} is undecided{}", bounds::words_of(bound), value.unwrap_or_default())
+                let value = cell.map(|cell| format!(", {}", bounds::value_words(&bound.metric, bound.max, cell)));
+                format!("undecided: {}{}", bounds::words_of(bound), value.unwrap_or_default())
             }),
             _ => None,
         };
@@ -40,38 +40,27 @@ pub(super) fn left_out(choice: &Choice, names: &Names<'_>) -> String {
         let more = alike.len().saturating_sub(MOST_NAMED);
         alike.truncate(MOST_NAMED);
         alike.extend((more > 0).then(|| format!("{more} more")));
-        let several = alike.len() > 1;
-        let names = list(&alike);
-        match why
-            .strip_prefix("differs")
-            .map(|rest| ("differ", rest))
-            .or(why.strip_prefix("misses").map(|rest| ("miss", rest)))
-        {
-            Some((verb, rest)) if several => format!("{names} {verb}{rest}"),
-            Some(_) => format!("{names} {why}"),
-            None if why.starts_with("failed") => format!("{names} {why}"),
-            None => format!("{names}: {why}"),
-        }
+        format!("{} ({why})", list(&alike))
     });
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// `failed (operator)`, a fragment about one or several cells.
+/// `failed: operator`, a fragment about one or several cells.
 pub(super) fn unfit_words(why: Unfit) -> String {
     match why {
         Unfit::Skipped => "skipped".to_owned(),
-        Unfit::Failed(kind) => format!("failed ({})", kind.name().replace('_', " ")),
+        Unfit::Failed(kind) => format!("failed: {}", kind.name().replace('_', " ")),
         Unfit::NotRun => "no completed run".to_owned(),
         Unfit::TooFewRuns(runs) => {
             format!("{}; a verdict needs {MINIMUM_RUNS}", count(u64::from(runs), "completed run"))
         }
-        Unfit::Withheld(reason) => format!("not judged ({})", reason.words()),
-        Unfit::OutputsDiffer => "not ranked (outputs differ)".to_owned(),
+        Unfit::Withheld(reason) => format!("not judged: {}", reason.words()),
+        Unfit::OutputsDiffer => "outputs differ".to_owned(),
         Unfit::NoValue => "no value".to_owned(),
         Unfit::TooFewSamples { needed } => {
-            format!("not judged (this percentile takes {needed} samples per run: `min_samples`)")
+            format!("not judged: this percentile takes {needed} samples per run, `min_samples`")
         }
-        Unfit::Batched(iterations) => format!("not judged (a sample is the mean of {iterations} iterations)"),
-        Unfit::NoDirection => "not judged (the metric has no better direction)".to_owned(),
+        Unfit::Batched(iterations) => format!("not judged: a sample is the mean of {iterations} iterations"),
+        Unfit::NoDirection => "not judged: the metric has no better direction".to_owned(),
     }
 }

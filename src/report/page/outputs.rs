@@ -210,10 +210,7 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     table.add_known(TableColumn::number("equal").of(meaning), |(_, of)| share(of.least_equal().map(Equal::share)));
     let small = |of: &Fidelity, value: f64| of.cosine.and_then(|_| number(format!("{value:.1e}"), value));
     table.add_known(TableColumn::number("largest difference").of("absolute"), |(_, of)| small(of, of.max_abs));
-    table.add_known(TableColumn::number("mean difference").of("absolute"), |(_, of)| {
-        // Files of format 2 do not have it.
-        (of.mean_abs > 0.0 || of.max_abs == 0.0).then(|| small(of, of.mean_abs)).flatten()
-    });
+    table.add_known(TableColumn::number("mean difference").of("absolute"), |(_, of)| small(of, of.mean_abs?));
     let meaning = "largest difference over the largest magnitude of the reference's output";
     table.add_known(TableColumn::number("of the largest output").of(meaning), |(_, of)| share(of.max_scaled));
     table.add_known(TableColumn::number("close").of("share of elements within the limits"), |(_, of)| share(of.close));

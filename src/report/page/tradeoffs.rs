@@ -7,7 +7,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::report::format::Column;
 use crate::report::plots::Plots;
-use crate::results::{Cell, Point, Tradeoff};
+use crate::results::{Cell, Place, Point, Tradeoff};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::{count, list};
 
@@ -37,7 +37,7 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
 
 /// Two cells are weighed only where the specification asks for it.
 fn is_told(tradeoff: &Tradeoff) -> bool {
-    tradeoff.open || tradeoff.points.len() == 2 || tradeoff.points.iter().any(|point| point.place == "dominated")
+    tradeoff.open || tradeoff.points.len() == 2 || tradeoff.points.iter().any(|point| point.place == Place::Dominated)
 }
 
 /// Which sets have no figure, where some have.
@@ -76,10 +76,11 @@ fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
 
 /// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
 fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> String {
-    match point.place.as_str() {
-        "dominated" => {
-            let is_on_frontier =
-                |cell: &String| tradeoff.points.iter().any(|other| other.cell == *cell && other.place == "frontier");
+    match point.place {
+        Place::Dominated => {
+            let is_on_frontier = |cell: &String| {
+                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == Place::Frontier)
+            };
             let mut by = point.by.clone();
             by.sort_by_key(|cell| !is_on_frontier(cell));
             let mut names: Vec<String> = by.iter().take(MOST_NAMED).map(|cell| name(cell)).collect();
@@ -88,7 +89,8 @@ fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> S
             }
             format!("dominated by {}", list(&names))
         }
-        "left_out" => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
-        word => word.replace('_', " "),
+        Place::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
+        Place::Frontier => "frontier".to_owned(),
+        Place::WithinNoise => "within noise".to_owned(),
     }
 }

@@ -93,7 +93,7 @@ impl Checks {
     pub(super) fn outputs(&mut self, what: &'static str, like: &Result<Fidelity, Failure>) {
         match like {
             Ok(like) => {
-                let is_whole = like.elements > 0 && like.input_sets == u64::from(SETS) && like.misses.is_empty();
+                let is_whole = like.elements > Some(0) && like.input_sets == u64::from(SETS) && like.misses.is_empty();
                 let cosine = like.cosine.unwrap_or(0.0);
                 let numbers = format!("cosine {cosine:.6}, largest difference {:.1e}", like.max_abs);
                 let found = [vec![numbers], like.misses.clone()].concat().join("; ");

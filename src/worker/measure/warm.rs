@@ -126,7 +126,7 @@ fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
         // Emptying caches between samples takes time that `max_time` has to cover.
         let elapsed = sampler.elapsed().saturating_sub(started);
         let ended = if samples.len() <= most_kept {
-            warmup.push_at(duration, elapsed)
+            warmup.push(duration, elapsed)
         } else {
             samples.truncate(most_kept);
             (elapsed >= rule.min_time_ns).then(|| warmup.status())

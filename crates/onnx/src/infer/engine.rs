@@ -58,7 +58,7 @@ pub(super) struct Engine<'m> {
     depth: usize,
     /// The nodes around this graph, by their places.
     path: Vec<usize>,
-    /// Whether all of it runs, whatever the inputs hold: not in branches and bodies.
+    /// Every node runs for any input: false inside branches and loop bodies.
     is_certain: bool,
 }
 

@@ -190,7 +190,7 @@ enum Wanted {
     Chosen(&'static str),
 }
 
-/// The end of a tensor, whatever its length.
+/// As an end of `Slice`: up to the end of the tensor.
 const END: i64 = i32::MAX as i64;
 
 /// A node with what is known of its inputs.

@@ -33,7 +33,7 @@ const USUAL_IMAGES: [u64; 30] = [
     1024, 84, 48, 16, 8, 4,
 ];
 
-/// One dimension that is open, whatever inputs have it.
+/// A free dimension, shared by the inputs that have it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Symbol {
     Batch,

@@ -294,6 +294,13 @@ impl Provider {
         ["1", "true", "True"].contains(&value)
     }
 
+    /// Whether a variant replays its work from a graph on a device.
+    pub(crate) fn replays(variant: &Variant, device: &Device) -> bool {
+        let option = Provider::of(device).and_then(|provider| provider.graph_option);
+        let given = option.and_then(|option| variant.provider.get(&device.provider)?.get(option));
+        given.is_some_and(|value| Provider::is_on(value))
+    }
+
     /// The plug-in that brings it, if one does.
     pub(crate) fn plugin(&self) -> Option<Plugin> {
         match self.supply {

@@ -90,9 +90,7 @@ pub(crate) fn try_all(
 /// graph, although it is asked not to (microsoft/onnxruntime#28686).
 fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &Library) -> Option<Skip> {
     const REPLAYS_WITHOUT_WAITING: &str = "1.28.0";
-    let device = &experiment.devices[cell.device()];
-    let options = experiment.variants[cell.variant()].provider.get(&device.provider)?;
-    let replays = options.get(Provider::of(device)?.graph_option?).is_some_and(|value| Provider::is_on(value));
+    let replays = Provider::replays(&experiment.variants[cell.variant()], &experiment.devices[cell.device()]);
     let waits = experiment.measure.pipelined.is_some() && replays && library.is_older_than(REPLAYS_WITHOUT_WAITING);
     let version = library.version.as_deref().unwrap_or_default();
     waits.then(|| Skip {

@@ -2,7 +2,7 @@
 //! threads.
 
 use super::CellSummary;
-use crate::experiment::{Axis, Variant};
+use crate::experiment::{Axis, Provider, Variant};
 use crate::judge::diagnosis::{Facts, Limit, Roof, Scaling, diagnose};
 use crate::plan::Cell;
 use crate::record::{Manifest, Traffic};
@@ -34,16 +34,18 @@ fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &[CellSum
         throttled: runs.map(|runs| (runs, summary.runs.completed)),
         fallback: of(metric::FALLBACK),
         copying: of(metric::COPIES),
-        launching: on_host.or_else(|| launching(manifest, cell, latency)),
+        // What is started while earlier nodes compute is within the device's own time.
+        launching: on_host.into_iter().chain(launching(manifest, cell, latency)).reduce(f64::max),
         roof: roof(manifest, cell, latency),
         scaling: scaling(manifest, cell, summary, all),
     }
 }
 
 /// By what starting nodes was seen to take, of those alone that a runtime cannot fuse: what it reports is counted before
-/// it fuses the last of them.
+/// it fuses the last of them. A graph starts them all at once.
 fn launching(manifest: &Manifest, cell: &Cell, latency: f64) -> Option<f64> {
-    let seen = manifest.launching_of(cell)?;
+    let replays = manifest.settings_of(cell).is_some_and(|(variant, device)| Provider::replays(variant, device));
+    let seen = manifest.launching_of(cell).filter(|_| !replays)?;
     let nodes = manifest.cost(cell)?.products?.nodes;
     Some((seen.call_ns + seen.node_ns * nodes as f64) / latency)
 }

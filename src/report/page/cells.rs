@@ -14,7 +14,9 @@ use crate::quality::fidelity::OUTPUTS_DIFFER;
 use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::results::{Cell, Compared, Results, Status, beside};
-use crate::vocabulary::metric::{CPU_TIME, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, THROUGHPUT};
+use crate::vocabulary::metric::{
+    CPU_TIME, DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, THROUGHPUT,
+};
 
 /// Every cell that is to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -140,15 +142,18 @@ impl Shown<'_, '_> {
         let has = |metric: &Metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some());
         let rate = [ITEMS, THROUGHPUT].into_iter().find(|rate| has(rate));
         let rate = rate.map(|rate| if rate.name == ITEMS.name { &ITEMS } else { &THROUGHPUT }).map(MetricReference::of);
+        // Of a GPU its own memory is what runs out.
+        let memory = if has(&DEVICE_MEMORY) { &DEVICE_MEMORY } else { &PEAK_RSS };
         let usual = [
             has_tail.then_some(p95),
             rate,
+            has(&DEVICE_MEMORY).then_some(MetricReference::of(&DEVICE_MEMORY)),
             Some(MetricReference::of(&PEAK_RSS)),
             Some(MetricReference::of(&MODEL_SIZE)),
         ];
         let usual = usual.into_iter().flatten().filter(|metric| !asked.contains(metric));
         facts.extend(usual.map(|metric| {
-            let is_first = [PEAK_RSS.name, MODEL_SIZE.name].contains(&metric.metric.name);
+            let is_first = [memory.name, MODEL_SIZE.name].contains(&metric.metric.name);
             Known { is_first, ..self.metric(metric, false) }
         }));
         let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));

@@ -71,7 +71,7 @@ pub(super) fn facts(reader: &Reader<'_>, trust: &Trust) -> Vec<Fact> {
     facts.map(|(name, value)| Fact { name: name.to_owned(), value }).into()
 }
 
-/// `AMD EPYC, 2 cores, Linux 6.1`: of several machines where they differ.
+/// `AMD EPYC, 2 cores, NVIDIA H100, Linux 6.1`: of several machines where they differ; with the GPUs that were measured on.
 pub(super) fn machine(results: &Results) -> String {
     let each = |name: &str| -> Vec<String> {
         match fact(results, name) {
@@ -83,7 +83,11 @@ pub(super) fn machine(results: &Results) -> String {
     let cores = each("allowed_cores")
         .into_iter()
         .map(|cores| cores.parse::<u64>().map_or(cores.clone(), |cores| count(cores, "core")));
-    let parts = [each("cpu"), cores.collect(), vec![system(results)]];
+    let mut gpus: Vec<String> =
+        rows(results, "gpus").filter_map(|gpu| Some(gpu["name"].as_str()?.to_owned())).collect();
+    gpus.sort();
+    gpus.dedup();
+    let parts = [each("cpu"), cores.collect(), gpus, vec![system(results)]];
     let parts = parts.iter().filter(|part| part.iter().any(|text| !text.is_empty())).map(|part| list(part));
     parts.collect::<Vec<_>>().join(", ")
 }

@@ -125,6 +125,8 @@ const fn device(phrase: &'static str, meaning: &'static str, remedy: &'static st
 const CUDA_LIBRARIES: &str = "`perfrun runtime install --gpu --with-cuda` fetches CUDA 13 and cuDNN 9 and loads them; \
     if they are installed already, make them visible to the loader (`ldconfig`, LD_LIBRARY_PATH)";
 
+const WHOLE_PACKAGE: &str = "`perfrun runtime install --gpu` fetches all of ONNX Runtime's libraries";
+
 /// The runtime has no kernel for a node.
 const fn unsupported(phrase: &'static str) -> Phrase {
     Phrase { phrase, kind: FailureKind::Operator, meaning: None, remedy: Some(UNSUPPORTED) }
@@ -149,6 +151,8 @@ const PHRASES: &[Phrase] = &[
     device("libcufft", "cuFFT of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libcurand", "cuRAND of CUDA 13 cannot be loaded", CUDA_LIBRARIES),
     device("libnvinfer", "TensorRT 10 cannot be loaded", "`pip install 'tensorrt-cu13<11'`, and add its libraries to LD_LIBRARY_PATH"),
+    device("providers_cuda.so: cannot open", "the runtime's own library for CUDA is not beside it", WHOLE_PACKAGE),
+    device("providers_tensorrt.so: cannot open", "the runtime's own library for TensorRT is not beside it", WHOLE_PACKAGE),
     device("No supported adapters", "WebGPU finds no GPU with a Vulkan driver", "install the GPU's Vulkan driver and the loader (`apt install libvulkan1`); VK_DRIVER_FILES may name the driver's manifest"),
     device("Couldn't load Vulkan", "there is no Vulkan loader", "`apt install libvulkan1`"),
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
@@ -244,6 +248,18 @@ mod tests {
             assert!(failure.in_short().contains(meaning), "{}", failure.in_short());
             assert!(failure.remedy().contains("--with-cuda"), "{}", failure.remedy());
         }
+    }
+
+    #[test]
+    fn a_missing_library_is_told_from_one_that_lacks_another() {
+        let says = |why: &str| {
+            let text = format!("Failed to load library /x/libonnxruntime_providers_tensorrt.so with error: {why}");
+            Failure::new(classify(&text, FailureKind::Operator), text).in_short()
+        };
+        let own = says("/x/libonnxruntime_providers_tensorrt.so: cannot open shared object file");
+        assert!(own.contains("library for TensorRT is not beside it"), "{own}");
+        let other = says("libnvinfer.so.10: cannot open shared object file");
+        assert!(other.contains("TensorRT 10 cannot be loaded"), "{other}");
     }
 
     #[test]

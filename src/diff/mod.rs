@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::data::table::TableError;
-use crate::results::{Cell, Results, schema_of};
+use crate::results::{Cell, ControlOutcome, Results, schema_of};
 
 pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
@@ -142,7 +142,7 @@ pub(crate) struct Diff {
     /// The most blocks that both sides of a cell completed together; absent where they were measured apart.
     pub blocks: Option<usize>,
     /// How the controls of a record of both sides ended: `passed`, `failed`, `biased`.
-    pub controls: Vec<String>,
+    pub controls: Vec<ControlOutcome>,
     /// Each metric of each cell that a side has, those of both sides in the order of the candidate's plan.
     pub rows: Vec<Row>,
     /// Speed-ups against each side's own baseline, where neither machine nor settings need be the same.
@@ -170,7 +170,7 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
         from_history: terms.spreads.keys().map(|(cell, _)| cell).collect::<HashSet<_>>().len(),
         blocks: terms.together.as_ref().map(|_| most_blocks(&candidate.results)),
         controls: match &terms.together {
-            Some(_) => candidate.results.controls.iter().map(|control| control.outcome.clone()).collect(),
+            Some(_) => candidate.results.controls.iter().map(|control| control.outcome).collect(),
             None => Vec::new(),
         },
         rows,

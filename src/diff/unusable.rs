@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{Reason, Side};
 use crate::experiment::Axis;
 use crate::judge::compare::Withheld;
-use crate::results::{Cell, Results, Status};
+use crate::results::{Cell, ControlOutcome, Results, Status};
 use crate::vocabulary::code::{Code, Severity};
 
 /// Why a side did not measure a cell.
@@ -80,12 +80,12 @@ impl<'a> Forbidden<'a> {
 
 /// The cells of groups whose control failed; a single control stands for the whole record.
 fn discredited(results: &Results) -> HashSet<&str> {
-    let mut failed = results.controls.iter().filter(|control| control.outcome == "failed").peekable();
+    let mut failed = results.controls.iter().filter(|control| control.outcome == ControlOutcome::Failed).peekable();
     if failed.peek().is_none() {
         return HashSet::new();
     }
     if results.controls.iter().any(|control| !control.cells.is_empty()) {
-        let failed = results.controls.iter().filter(|control| control.outcome == "failed");
+        let failed = results.controls.iter().filter(|control| control.outcome == ControlOutcome::Failed);
         return failed.flat_map(|control| control.cells.iter().map(String::as_str)).collect();
     }
     if results.controls.len() == 1 {

@@ -23,7 +23,6 @@ use crate::record::StoreError;
 pub(crate) use compose::Composed;
 pub use compose::compose;
 pub use formats::Format;
-pub(crate) use formats::junit;
 pub use template::reference_markdown as template_reference;
 pub(crate) use template::{TemplateError, UserTemplate, render as fill_template};
 pub use write::write;

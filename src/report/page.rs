@@ -17,6 +17,7 @@ mod notices;
 mod outputs;
 mod pivots;
 mod table;
+mod test_cases;
 mod tradeoffs;
 mod trust;
 
@@ -34,6 +35,7 @@ pub(crate) use facts::{Fact, executed_by};
 pub(crate) use notices::{FailureView, Notices, WarningView};
 pub(crate) use outputs::lines as accuracy_lines;
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
+pub(crate) use test_cases::{TestCase, TestOutcome};
 pub(crate) use trust::Trust;
 
 use super::plots::{Plot, Plots};
@@ -224,6 +226,8 @@ pub(crate) struct Page<'a> {
     pub sections: Vec<Section>,
     /// Figures by their place: `speedup`, `throughput`, `distributions`, `control`, `timelines`.
     pub figures: Figures,
+    /// A test case for each cell and each goal.
+    pub test_cases: Vec<TestCase>,
     /// Paragraphs to paste into a paper.
     pub methods: Vec<String>,
     /// How to get a number again from the samples; `None` where there is none yet.
@@ -308,6 +312,7 @@ impl<'a> Page<'a> {
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            test_cases: test_cases::cases(reader),
             quick_look: results.measured.quick.then(|| QUICK_LOOK.to_owned()),
             answer,
             goals,

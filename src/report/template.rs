@@ -4,10 +4,10 @@
 //! that a template cannot forget it. Users' own templates are filled in the same way.
 
 mod escape;
+mod numbers;
 mod reference;
 mod user;
 
-pub(super) use escape::{html, latex};
 pub use reference::reference_markdown;
 pub(crate) use user::{TemplateError, UserTemplate};
 
@@ -18,18 +18,20 @@ use serde::Serialize;
 
 use super::ReportError;
 use super::formats::{Format, Source};
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::{printable, printable_line};
 
 /// How minijinja is told which texts to escape as what.
 const MARKDOWN_ESCAPES: &str = "markdown";
 const LATEX_ESCAPES: &str = "latex";
 
 /// What templates include besides each other, embedded in the program.
-const PARTS: [(&str, &str); 11] = [
+const PARTS: [(&str, &str); 13] = [
     ("report.css", include_str!("templates/report.css")),
     ("sort.js", include_str!("templates/sort.js")),
     ("parts.md.j2", include_str!("templates/parts.md.j2")),
     ("parts.html.j2", include_str!("templates/parts.html.j2")),
+    ("cases.xml.j2", include_str!("templates/cases.xml.j2")),
+    ("diff.junit.xml.j2", include_str!("templates/diff.junit.xml.j2")),
     ("diff.md.j2", include_str!("templates/diff.md.j2")),
     ("diff.html.j2", include_str!("templates/diff.html.j2")),
     ("site_head.html.j2", include_str!("templates/site_head.html.j2")),
@@ -68,6 +70,9 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
         // A line break would end the element's line, and with it what Markdown takes for HTML.
         Value::from_safe_string(escape::html(&text.replace(['\n', '\r'], " ")))
     });
+    environment.add_filter("line", |text: &str| printable_line(text).into_owned());
+    environment.add_filter("tex_name", |text: &str| Value::from_safe_string(escape::tex_name(text)));
+    numbers::add_filters(&mut environment);
     let of_formats = Format::all().filter_map(|format| match format.source() {
         Source::Template(name, text) => Some((name, text)),
         Source::Results(_) => None,

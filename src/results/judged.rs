@@ -114,9 +114,8 @@ pub struct Control {
     /// The smallest relative effect that these blocks detect with 80 % power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
-    /// `failed` where identical arms were found different (`E_AA_FAILED`), `biased` where the interval excludes 1 and the
-    /// estimate is beyond half of the margin (`W_AA_BIAS`), else `passed`.
-    pub outcome: String,
+    /// Whether identical arms were found alike.
+    pub outcome: ControlOutcome,
     /// In results that were merged from several records, the ids of the cells that it speaks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<String>,
@@ -128,6 +127,29 @@ pub struct Control {
     pub twin_runs: BTreeMap<String, Vec<Option<f64>>>,
 }
 
+/// Whether identical arms were found alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlOutcome {
+    /// As far as can be seen.
+    Passed,
+    /// The interval excludes 1 and the estimate is beyond half of the margin (`W_AA_BIAS`).
+    Biased,
+    /// They were found different (`E_AA_FAILED`).
+    Failed,
+}
+
+impl ControlOutcome {
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            ControlOutcome::Passed => "passed",
+            ControlOutcome::Biased => "biased",
+            ControlOutcome::Failed => "failed",
+        }
+    }
+}
+
 impl Control {
     /// Its interval; `None` below five common blocks.
     pub(crate) fn interval(&self) -> Option<Interval> {
@@ -136,10 +158,10 @@ impl Control {
 
     /// What casts doubt on the measurement.
     pub(crate) fn code(&self) -> Option<Code> {
-        match self.outcome.as_str() {
-            "failed" => Some(Code::AaFailed),
-            "biased" => Some(Code::AaBias),
-            _ => None,
+        match self.outcome {
+            ControlOutcome::Failed => Some(Code::AaFailed),
+            ControlOutcome::Biased => Some(Code::AaBias),
+            ControlOutcome::Passed => None,
         }
     }
 
@@ -239,11 +261,34 @@ pub struct Bounded {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub pooled: Option<PooledTail>,
-    /// `kept`, `missed`, `undecided`.
-    pub outcome: String,
+    /// Whether the bound is kept.
+    pub outcome: Kept,
     /// Why it is undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Doubt>,
+}
+
+/// Whether a cell keeps a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// With its whole interval.
+    Kept,
+    /// Its whole interval lies outside.
+    Missed,
+    /// Neither can be said.
+    Undecided,
+}
+
+impl Kept {
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kept::Kept => "kept",
+            Kept::Missed => "missed",
+            Kept::Undecided => "undecided",
+        }
+    }
 }
 
 /// The answer to the question of the specification.

@@ -13,7 +13,7 @@ use crate::vocabulary::metric::{self, Metric, MetricReference, Statistic};
 use super::{Cell, Compared, Results, Status};
 
 /// Confidence of the intervals of cells (method 11).
-const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 impl Cell {
     /// `mlp/b1/fp32/cpu`.

@@ -34,13 +34,14 @@ use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::Difference;
 use crate::vocabulary::quantity::Nanos;
 
+pub(crate) use crate::judge::compare::GoalOutcome;
 pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, Search, Skipped, Status};
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{
-    BoundFound, Bounded, Choice, Compared, Contest, Control, DetectableEffect, Effort, Entrant, FailedControl, Family,
-    GoalFound, Place, Point, Standing, Tradeoff,
+    BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
+    FailedControl, Family, GoalFound, Kept, Place, Point, Standing, Tradeoff,
 };
-pub(crate) use lookup::beside;
+pub(crate) use lookup::{CONFIDENCE, beside};
 pub(crate) use make::gates;
 pub use make::results;
 pub use method::Method;

@@ -5,8 +5,8 @@ use statistics::interval::Interval;
 use statistics::paired::Hint;
 
 use super::judged::{
-    BoundFound, Bounded, Choice, Compared, Contest, Control, DetectableEffect, Effort, Entrant, FailedControl, Family,
-    GoalFound, Place, Point, Standing, Tradeoff,
+    BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
+    FailedControl, Family, GoalFound, Kept, Place, Point, Standing, Tradeoff,
 };
 use super::make::{columns, rounded, word};
 use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
@@ -84,9 +84,9 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
         let double = summary.doubles.iter().find(|double| double.cell == control.cell);
         let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
         let outcome = match control.code() {
-            Some(Code::AaFailed) => "failed",
-            Some(_) => "biased",
-            None => "passed",
+            Some(Code::AaFailed) => ControlOutcome::Failed,
+            Some(_) => ControlOutcome::Biased,
+            None => ControlOutcome::Passed,
         };
         Control {
             cell: id(plan, control.cell),
@@ -99,7 +99,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<C
             verdict: control.paired.verdict,
             deviation: control.paired.winsorised_deviation.map(rounded),
             detectable: control.paired.detectable_effect.map(rounded),
-            outcome: outcome.to_owned(),
+            outcome,
             cells: if is_merged { spoken_for(control.cell) } else { Vec::new() },
             runs: runs(double.map(|double| &double.summary)),
             twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
@@ -140,11 +140,10 @@ pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
 }
 
 fn bounded(plan: &Plan, cell: &choose::BoundedCell) -> Bounded {
-    use choose::BoundOutcome::{Kept, Missed, Undecided};
     let (outcome, reason) = match cell.outcome {
-        Kept => ("kept", None),
-        Missed => ("missed", None),
-        Undecided(doubt) => ("undecided", Some(doubt)),
+        choose::BoundOutcome::Kept => (Kept::Kept, None),
+        choose::BoundOutcome::Missed => (Kept::Missed, None),
+        choose::BoundOutcome::Undecided(doubt) => (Kept::Undecided, Some(doubt)),
     };
     let (low, high) = ends(cell.estimate.and_then(|estimate| estimate.interval));
     Bounded {
@@ -154,7 +153,7 @@ fn bounded(plan: &Plan, cell: &choose::BoundedCell) -> Bounded {
         high,
         n: cell.estimate.map_or(0, |estimate| estimate.n as u64),
         pooled: cell.pooled,
-        outcome: outcome.to_owned(),
+        outcome,
         reason,
     }
 }

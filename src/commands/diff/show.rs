@@ -51,7 +51,7 @@ impl Shown {
             PageFormat::Junit => {
                 let experiments = Experiments { gone: &self.gone, new: &self.new, is_gone: self.is_gone };
                 let nothing = self.nothing.as_ref().map(|why| (why, self.is_broken));
-                page::junit(&self.diffs, &experiments, nothing)
+                page::junit(&self.diffs, &experiments, nothing)?
             }
             PageFormat::Json => {
                 let Shown { nothing, diffs, gone, new, is_fallen, .. } = self;

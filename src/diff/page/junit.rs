@@ -1,11 +1,13 @@
 //! Diffs as test cases, for dashboards that read nothing else: a case for each row, and for each experiment that one side
 //! alone has. A case fails where the gate does; without a gate, where something became worse.
 
+use serde::Serialize;
 use statistics::Verdict;
 
 use super::{Sentence, reason, tables};
 use crate::diff::{Diff, Held, Reason, Row, Unmeasured};
-use crate::report::junit::{Case, Outcome, document};
+use crate::report::page::{TestCase, TestOutcome};
+use crate::report::{ReportError, fill_template};
 
 /// Experiments that one side alone has.
 pub(crate) struct Experiments<'a> {
@@ -18,27 +20,38 @@ pub(crate) struct Experiments<'a> {
 }
 
 /// One document of all of them, and why nothing was compared: an error, or nothing to compare with.
-pub(crate) fn junit(diffs: &[Diff], alone: &Experiments<'_>, nothing: Option<(&Sentence, bool)>) -> String {
+///
+/// # Errors
+///
+/// A fault of the template.
+pub(crate) fn junit(
+    diffs: &[Diff],
+    alone: &Experiments<'_>,
+    nothing: Option<(&Sentence, bool)>,
+) -> Result<String, ReportError> {
     let rows = diffs.iter().flat_map(|diff| diff.rows.iter().map(|row| of_row(diff, row)).chain(without_rows(diff)));
-    let case = |name: &str, outcome: Outcome| Case {
-        class: name.to_owned(),
-        name: "experiment".to_owned(),
-        seconds: None,
-        outcome,
-    };
-    let gone = alone.gone.iter().map(|name| {
-        let words = "only on the older side".to_owned();
-        case(name, if alone.is_gone { Outcome::Failed(words) } else { Outcome::Skipped(words) })
-    });
-    let new = alone.new.iter().map(|name| case(name, Outcome::Skipped("only on the newer side".to_owned())));
-    let nothing = nothing.into_iter().map(|(why, is_error)| {
-        let words = format!("{}: {}", why.lead, why.text);
-        case("perfrun", if is_error { Outcome::Failed(words) } else { Outcome::Skipped(words) })
-    });
-    document("perfrun diff", &rows.chain(gone).chain(new).chain(nothing).collect::<Vec<_>>())
+    let case =
+        |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
+    let gone = alone.gone.iter().map(|name| case(name, alone.is_gone, "only on the older side".to_owned()));
+    let new = alone.new.iter().map(|name| case(name, false, "only on the newer side".to_owned()));
+    let nothing =
+        nothing.into_iter().map(|(why, is_error)| case("perfrun", is_error, format!("{}: {}", why.lead, why.text)));
+    let page = Page { test_cases: rows.chain(gone).chain(new).chain(nothing).collect() };
+    fill_template("diff.junit.xml.j2", &page)
 }
 
-fn of_row(diff: &Diff, row: &Row) -> Case {
+#[derive(Serialize)]
+struct Page {
+    test_cases: Vec<TestCase>,
+}
+
+/// A case that failed or was skipped.
+fn case(class: String, name: String, is_failure: bool, why: String) -> TestCase {
+    let outcome = if is_failure { TestOutcome::Failed } else { TestOutcome::Skipped };
+    TestCase { class, name, seconds: None, outcome, message: Some(why) }
+}
+
+fn of_row(diff: &Diff, row: &Row) -> TestCase {
     let [before, after] = tables::values(row).map(|value| value.unwrap_or_else(|| "-".to_owned()));
     let words = format!("{before} -> {after}: {}", reason::verdict(row));
     let allows_unjudged = diff.gate.as_ref().is_some_and(|gate| gate.allows_unjudged);
@@ -56,24 +69,22 @@ fn of_row(diff: &Diff, row: &Row) -> Case {
     let is_accepted = row.gate.as_ref().is_some_and(|gate| gate.outcome == Held::Accepted);
     let is_open = row.gate.is_none() && row.verdict.is_none_or(Verdict::is_open);
     let outcome = if is_failure {
-        Outcome::Failed(words)
+        TestOutcome::Failed
     } else if is_accepted || is_open || row.verdict.is_none() {
         // What nothing decides did not pass.
-        Outcome::Skipped(words)
+        TestOutcome::Skipped
     } else {
-        Outcome::Passed(Some(words))
+        TestOutcome::Passed
     };
     let class = format!("{}.{}", diff.experiment, row.metric);
-    Case { class, name: row.path(), seconds: None, outcome }
+    TestCase { class, name: row.path(), seconds: None, outcome, message: Some(words) }
 }
 
 /// What the gate asks for and no cell has.
-fn without_rows(diff: &Diff) -> impl Iterator<Item = Case> {
+fn without_rows(diff: &Diff) -> impl Iterator<Item = TestCase> {
     let gate = diff.gate.iter();
     let missing = gate.flat_map(|gate| gate.without_rows.iter().map(|metric| (metric, gate.allows_unjudged)));
     missing.map(|(metric, is_allowed)| {
-        let words = "no row was compared".to_owned();
-        let outcome = if is_allowed { Outcome::Skipped(words) } else { Outcome::Failed(words) };
-        Case { class: format!("{}.{metric}", diff.experiment), name: "gate".to_owned(), seconds: None, outcome }
+        case(format!("{}.{metric}", diff.experiment), "gate".to_owned(), !is_allowed, "no row was compared".to_owned())
     })
 }

@@ -187,7 +187,7 @@ fn least_told(spread: f64) -> f64 {
 pub(super) fn method(diff: &Diff) -> Vec<String> {
     let together = diff.blocks.map(|blocks| {
         let grade = diff.candidate.grade.as_deref().map_or(String::new(), |grade| format!(", grade {grade}"));
-        let control = diff.controls.iter().map(|outcome| format!(" Control: {outcome}.")).collect::<String>();
+        let control = diff.controls.iter().map(|outcome| format!(" Control: {}.", outcome.name())).collect::<String>();
         let blocks = count(blocks as u64, "block");
         format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
     });

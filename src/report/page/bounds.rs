@@ -5,10 +5,10 @@ use statistics::pooled_tail::PooledTail;
 
 use super::Reader;
 use crate::experiment::{Axis, Selector};
-use crate::judge::compare::GoalOutcome;
+
 use crate::judge::compare::choose::Doubt;
 use crate::report::format::{self, Column};
-use crate::results::{BoundFound, Bounded, GoalFound, interval};
+use crate::results::{BoundFound, Bounded, GoalFound, GoalOutcome, Kept, interval};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::vocabulary::wording::list;
 
@@ -38,13 +38,13 @@ impl<'a> Check<'a> {
         bound_words(self.metric, self.min, self.max) + &where_words(self.of)
     }
 
-    fn with<'s>(&'s self, outcome: &'s str) -> impl Iterator<Item = &'a Bounded> + 's {
+    fn with(&self, outcome: Kept) -> impl Iterator<Item = &'a Bounded> + use<'a> {
         self.cells.iter().filter(move |cell| cell.outcome == outcome)
     }
 
     /// `met by b1; undecided for b4 (29.4 ms ± 0.3)`.
     fn kept(&self, reader: &Reader<'_>) -> String {
-        let kept: Vec<&Bounded> = self.with("kept").collect();
+        let kept: Vec<&Bounded> = self.with(Kept::Kept).collect();
         let mut clauses = vec![match (kept.len(), self.cells.len()) {
             (_, 0) => "no cell runs".to_owned(),
             (1, 1) => "met by the only cell".to_owned(),
@@ -56,7 +56,7 @@ impl<'a> Check<'a> {
             }
             (some, all) => format!("met by {some} of {all} cells"),
         }];
-        for (outcome, word) in [("missed", "missed by"), ("undecided", "undecided for")] {
+        for (outcome, word) in [(Kept::Missed, "missed by"), (Kept::Undecided, "undecided for")] {
             let cells: Vec<&Bounded> = self.with(outcome).collect();
             if !cells.is_empty() {
                 clauses.push(format!("{word} {}", self.named(reader, &cells)));
@@ -136,7 +136,7 @@ fn where_words(of: &Selector) -> String {
 /// `29.4 ms ± 0.3`, and why nothing follows from it.
 pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> String {
     let Ok(metric) = metric.parse::<MetricReference>() else {
-        return cell.value.map_or_else(|| cell.outcome.clone(), |value| value.to_string());
+        return cell.value.map_or_else(|| cell.outcome.name().to_owned(), |value| value.to_string());
     };
     let estimate = cell.value.map(|value| Estimate {
         value,
@@ -148,7 +148,7 @@ pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> Str
         true => format::ratio(estimate.value, estimate.interval),
         false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
     });
-    let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, &cell.outcome, &pooled));
+    let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
     let remedy = match (cell.reason, cell.pooled) {
         (Some(Doubt::TooFewSamples), Some(pooled)) => format!(", `min_samples: {}` would do", pooled.samples_per_run()),
         _ => String::new(),
@@ -162,12 +162,12 @@ pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> Str
 }
 
 /// `at most 9.3 ms`, `at least 30 ms`, `7.1 ms to 9.3 ms`: a percentile by all samples together.
-fn pooled_words(metric: MetricReference, max: Option<f64>, outcome: &str, pooled: &PooledTail) -> Option<String> {
+fn pooled_words(metric: MetricReference, max: Option<f64>, outcome: Kept, pooled: &PooledTail) -> Option<String> {
     let shown = |value: f64| format::measured(metric.unit(), value, None);
     let [low, high] = [pooled.low, pooled.high].map(|end| end.map(shown));
     match (outcome, low, high) {
-        ("missed", Some(low), _) if max.is_some() => Some(format!("at least {low}")),
-        ("undecided", Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Kept::Missed, Some(low), _) if max.is_some() => Some(format!("at least {low}")),
+        (Kept::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high}")),
         (_, _, Some(high)) => Some(format!("at most {high}")),
         (_, Some(low), None) => Some(format!("at least {low}")),
         (_, None, None) => None,

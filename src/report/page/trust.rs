@@ -9,7 +9,7 @@ use statistics::planning::MINIMUM_RUNS;
 use super::Reader;
 use crate::experiment::{Design, QUICK_MARGIN};
 use crate::report::format::{judged_ratio, noise_floor, percent};
-use crate::results::{Control, Effort, Results};
+use crate::results::{Control, ControlOutcome, Effort, Results};
 use crate::vocabulary::code::{BIASED, Code, part};
 use crate::vocabulary::wording::{count, list};
 
@@ -52,7 +52,7 @@ impl ControlState {
         match control.verdict.claim() {
             _ if control.interval().is_none() => ControlState::TooFewBlocks,
             Claim::Difference => ControlState::Failed,
-            _ if control.outcome == "biased" => ControlState::Biased,
+            _ if control.outcome == ControlOutcome::Biased => ControlState::Biased,
             Claim::Sameness => ControlState::Passed,
             Claim::Nothing => ControlState::Inconclusive,
         }

@@ -9,7 +9,7 @@ use super::{Plot, row_name};
 use crate::judge::compare::Withheld;
 use crate::report::format;
 use crate::report::page::Reader;
-use crate::results::{Cell, Compared, Control};
+use crate::results::{Cell, Compared, Control, ControlOutcome};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// More comparisons than these are left to the table.
@@ -85,8 +85,8 @@ fn doubled(reader: &Reader<'_>, control: &Control) -> Row {
     let own = reader.cell(&control.cell).map(|cell| &cell.runs);
     let other = if control.twin_runs.is_empty() { own } else { Some(&control.twin_runs) };
     let logs = other.map(|other| log_ratios(other, &control.runs, MetricReference::LATENCY)).unwrap_or_default();
-    let word = match control.outcome.as_str() {
-        "failed" => "failed",
+    let word = match control.outcome {
+        ControlOutcome::Failed => "failed",
         _ => format::verdict_word(&MetricReference::LATENCY, control.verdict),
     };
     Row {

@@ -102,6 +102,16 @@ pub(crate) fn latex(text: &str) -> String {
     escaped
 }
 
+/// A name that a macro of LaTeX can have: any letter may stand in it but those that TeX acts upon. Letter by letter, so
+/// that names which differ stay different.
+pub(super) fn tex_name(text: &str) -> String {
+    let safe = |letter: char| match letter {
+        letter if "\\{}%#^~$& ".contains(letter) || letter.is_control() => format!("-u{:x}-", u32::from(letter)),
+        letter => letter.to_string(),
+    };
+    text.chars().map(safe).collect()
+}
+
 /// A sentence of ours whose backticks are meant: what stands between two of them is code.
 pub(super) fn prose(text: &str) -> String {
     between_backticks(text, inline, code)

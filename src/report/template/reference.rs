@@ -40,6 +40,22 @@ Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters
 | `prose`, `prose_html` | sentences with code in backticks, as Markdown and as HTML |
 | `html` | text inside HTML within Markdown |
 | `path_html` | the path of a cell that may break after each part, as HTML |
+| `line` | text without line breaks |
+| `tex_name` | text as part of the name of a LaTeX macro |
+
+These take cells and comparisons of `results`:
+
+| filter | gives |
+|---|---|
+| `cell\|path` | its path, `resnet50/b1/fp16/cpu` |
+| `cell\|estimates` | its numbers by their names in `results.json`, without those that are invalid or that too few samples support |
+| `cell\|numbers` | the same rounded, a list: `name`, `value`, `plus_minus` (a text or `none`), `unit` |
+| `cells\|with("latency_ns")` | those that have this number |
+| `cells\|column("latency")` | a metric of all of them in one unit: its `heading`, and `numbers`, for each cell a text or `none`; `none` where no cell has it |
+| `cells\|axes` | on what they differ: `["model", "variant"]` |
+| `comparisons\|by_cell("latency")` | those of a metric by the `id` of their cell, rounded: `ratio`, `interval`, `verdict` |
+
+perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such templates: `src/report/templates/results.*.j2`.
 
 `results` is [results.json](results.md) as it is stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
 Names may be added; removals and changes of meaning are listed in the changelog.

@@ -1,10 +1,5 @@
 //! The files that a report consists of, in one list: the command line, its help and the defaults take their words from it.
 
-mod bencher;
-mod github_benchmark;
-pub(crate) mod junit;
-mod latex;
-
 use std::fmt;
 
 use super::ReportError;
@@ -47,14 +42,14 @@ static FORMATS: [Known; 9] = [
         name: "md",
         file: "report.md",
         meaning: "report.md, one page",
-        source: Source::Template("report.md.j2", include_str!("../templates/report.md.j2")),
+        source: Source::Template("report.md.j2", include_str!("templates/report.md.j2")),
         when: When::Default,
     },
     Known {
         name: "html",
         file: "report.html",
         meaning: "report.html, self-contained",
-        source: Source::Template("report.html.j2", include_str!("../templates/report.html.j2")),
+        source: Source::Template("report.html.j2", include_str!("templates/report.html.j2")),
         when: When::Default,
     },
     Known {
@@ -86,28 +81,28 @@ static FORMATS: [Known; 9] = [
         name: "latex",
         file: "results.tex",
         meaning: "results.tex, a table for booktabs and a macro for each number",
-        source: Source::Results(|results| Ok(latex::text(results).into_bytes())),
+        source: Source::Template("results.tex.j2", include_str!("templates/results.tex.j2")),
         when: When::Asked,
     },
     Known {
         name: "junit",
         file: "results.junit.xml",
         meaning: "results.junit.xml, a test case for each cell and goal",
-        source: Source::Results(|results| Ok(junit::text(results).into_bytes())),
+        source: Source::Template("results.junit.xml.j2", include_str!("templates/results.junit.xml.j2")),
         when: When::Asked,
     },
     Known {
         name: "bmf",
         file: "results.bmf.json",
         meaning: "results.bmf.json, Bencher Metric Format",
-        source: Source::Results(|results| Ok((bencher::text(results) + "\n").into_bytes())),
+        source: Source::Template("results.bmf.json.j2", include_str!("templates/results.bmf.json.j2")),
         when: When::Asked,
     },
     Known {
         name: "github-action-benchmark",
         file: "results.gab.json",
         meaning: "results.gab.json, latencies for github-action-benchmark (customSmallerIsBetter)",
-        source: Source::Results(|results| Ok((github_benchmark::text(results) + "\n").into_bytes())),
+        source: Source::Template("results.gab.json.j2", include_str!("templates/results.gab.json.j2")),
         when: When::Asked,
     },
 ];

@@ -1,0 +1,92 @@
+//! Filters over cells and comparisons of `results`: which numbers may be shown, and how they are rounded.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Serde;
+use minijinja::{Environment, Value};
+use serde::{Deserialize, Serialize};
+use statistics::interval::Estimate;
+
+use crate::experiment::telling_axes;
+use crate::report::format::{Column, judged_ratio, verdict_word};
+use crate::results::{CONFIDENCE, Cell, Compared, Estimated, interval};
+use crate::vocabulary::metric::{Kind, MetricReference};
+
+/// A metric of a cell, rounded to what its interval supports.
+#[derive(Serialize)]
+struct Number {
+    name: String,
+    value: String,
+    plus_minus: Option<String>,
+    unit: &'static str,
+}
+
+/// A metric of several cells in one unit.
+#[derive(Serialize)]
+struct NumberColumn {
+    heading: String,
+    /// `None` where a cell has no such number.
+    numbers: Vec<Option<String>>,
+}
+
+/// A comparison as it is printed.
+#[derive(Serialize)]
+struct Judged {
+    ratio: String,
+    interval: String,
+    verdict: &'static str,
+}
+
+pub(super) fn add_filters(environment: &mut Environment<'_>) {
+    environment.add_filter("path", |cell: Serde<Cell>| cell.path());
+    environment.add_filter("estimates", |cell: Serde<Cell>| Value::from(Serde(estimates(&cell))));
+    environment.add_filter("numbers", |cell: Serde<Cell>| Value::from(Serde(numbers(&cell))));
+    environment.add_filter("with", |cells: Vec<Value>, column: &str| {
+        let has = |cell: &Value| Cell::deserialize(cell).is_ok_and(|cell| cell.usable(column).is_some());
+        cells.into_iter().filter(has).collect::<Vec<Value>>()
+    });
+    environment.add_filter("column", |cells: Serde<Vec<Cell>>, metric: &str| {
+        Value::from(Serde(number_column(&cells, metric)))
+    });
+    environment.add_filter("axes", |cells: Serde<Vec<Cell>>| {
+        telling_axes(cells.iter().map(|cell| &cell.names)).into_iter().map(|axis| axis.singular()).collect::<Vec<_>>()
+    });
+    environment.add_filter("by_cell", |comparisons: Serde<Vec<Compared>>, metric: &str| {
+        let of_metric = comparisons.iter().filter(|row| row.metric == metric);
+        Value::from(Serde(of_metric.map(|row| (row.cell.as_str(), judged(row))).collect::<BTreeMap<_, _>>()))
+    });
+}
+
+fn estimates(cell: &Cell) -> BTreeMap<&str, &Estimated> {
+    cell.metrics.keys().filter_map(|column| Some((column.as_str(), cell.usable(column)?))).collect()
+}
+
+fn numbers(cell: &Cell) -> Vec<Number> {
+    let number = |(column, found): (&str, &Estimated)| {
+        let reference = MetricReference::of_column(column).filter(|reference| reference.metric.kind == Kind::Model)?;
+        let estimate = found.estimate(CONFIDENCE);
+        let column = Column::fit(reference.unit(), [&estimate]);
+        let (value, plus_minus) = column.parts(&estimate);
+        Some(Number { name: reference.to_string(), value, plus_minus, unit: column.scale.unit })
+    };
+    estimates(cell).into_iter().filter_map(number).collect()
+}
+
+fn number_column(cells: &[Cell], metric: &str) -> Option<NumberColumn> {
+    let reference: MetricReference = metric.parse().ok()?;
+    let of_cell = |cell: &Cell| Some(cell.usable(&reference.column())?.estimate(CONFIDENCE));
+    let found: Vec<Option<Estimate>> = cells.iter().map(of_cell).collect();
+    let column = Column::fit(reference.unit(), found.iter().flatten());
+    found.iter().any(Option::is_some).then(|| NumberColumn {
+        heading: column.heading(&reference.title()),
+        numbers: found.iter().map(|found| found.as_ref().map(|found| column.value(found))).collect(),
+    })
+}
+
+/// `1.93`, `[1.90, 1.96]`, `faster`; the interval is empty where there is none.
+fn judged(row: &Compared) -> Judged {
+    let text = judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+    let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
+    let verdict = row.metric.parse().map_or("", |metric| verdict_word(&metric, row.verdict));
+    Judged { ratio: ratio.to_owned(), interval: ends.trim_start().to_owned(), verdict }
+}

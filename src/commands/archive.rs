@@ -154,7 +154,7 @@ fn new_files(folder: &Path, place: &Place, manifest: &Manifest) -> Result<Vec<(P
         };
         if !named.contains(below) {
             let message = format!("{} does not belong to the record", below.display());
-            return Err(Error::refused(message, "import without --files, and inspect the archive by hand"));
+            return Err(Error::refused(message, "import without --files, and inspect the archive manually"));
         }
         let target = place.root.join(below);
         // A link that leads nowhere is there too.

@@ -107,7 +107,7 @@ fn check_fit(loaded: &Loaded, arguments: &CalibrateArgs, ui: &Ui) -> Result<(), 
     }
     if let Some(grade) = experiment.require.grade {
         let letter = grade.letter();
-        ui.note(&format!("`require: {{ grade: {letter} }}` is ignored: a calibration finds the grade"));
+        ui.note(&format!("`require: {{ grade: {letter} }}` is ignored: a calibration measures the grade"));
     }
     let margin = experiment.compare.margin.default;
     for effect in arguments.effects.iter().filter(|effect| effect.0 <= margin.0) {

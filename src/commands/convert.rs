@@ -87,7 +87,7 @@ fn check_options(arguments: &ConvertArgs) -> Result<(), Error> {
         }
         if is_dynamic && matches!(option, "--calibration" | "--data") {
             let message = format!("{option} has no effect with --quantization dynamic");
-            return Err(Error::refused(message, "dynamic scales are found at run time; leave it out"));
+            return Err(Error::refused(message, "dynamic scales are computed at run time; leave it out"));
         }
     }
     Ok(())
@@ -123,7 +123,7 @@ fn data_name(arguments: &ConvertArgs, data: Option<&ModelData>) -> Result<String
 /// The calibration data as the model takes them. They have every size but the batch.
 fn fitted(file: &Path, header: &ModelHeader, arguments: &ConvertArgs) -> Result<ModelData, Error> {
     if let Some(size) = arguments.inputs.iter().find(|size| size.name != BATCH) {
-        let message = format!("`--inputs {size}` with `--data`: the data have their sizes");
+        let message = format!("`--inputs {size}` conflicts with `--data`, which sets the sizes");
         return Err(Error::refused(message, "leave out all but `batch`"));
     }
     let dataset = Dataset::of_items(file.to_owned(), arguments.items());
@@ -244,7 +244,7 @@ fn describe(made: &Made, recipe: &Recipe, header: &ModelHeader, arguments: &Conv
     let took = match (made.was_cached, made.was_damaged) {
         (true, _) => "from the cache".to_owned(),
         (false, false) => format!("{} ms", made.entry.took_ms),
-        (false, true) => format!("{} ms, since the one in the cache was damaged", made.entry.took_ms),
+        (false, true) => format!("{} ms, because the cached one was damaged", made.entry.took_ms),
     };
     // Writing into a String cannot fail.
     let _ = writeln!(text, "{}: {} ({before}), {took}", arguments.output.display(), bytes(made.entry.bytes));
@@ -272,7 +272,7 @@ pub(super) fn summary(report: &ConversionReport) -> Vec<String> {
     for kept in &report.kept {
         lines.push(format!("kept       {} {}: {}", kept.nodes, kept.operator, kept.reason));
     }
-    let added = [("casts", report.casts), ("quantising nodes", report.quantize_nodes)];
+    let added = [("casts", report.casts), ("quantization nodes", report.quantize_nodes)];
     let added: Vec<String> =
         added.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect();
     if !added.is_empty() {

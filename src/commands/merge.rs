@@ -65,7 +65,7 @@ fn check_names(parts: &[Part]) -> Result<(), Error> {
         let machine = |part: &Part| provenance::machine(&part.record.manifest.host);
         if let Some(difference) = provenance::differences(&machine(other), &machine(part)).first() {
             let message = format!("the records of {} come from different machines ({difference})", part.machine);
-            return Err(Error::refused(message, "give each machine a name of its own: NAME=RECORD"));
+            return Err(Error::refused(message, "give each machine its own name: NAME=RECORD"));
         }
     }
     Ok(())

@@ -88,7 +88,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         }
         Command::Worker => match worker::child::serve() {
             Ok(()) => Ok(ExitCode::Done),
-            Err(source) => Err(Error::attempt("a worker cannot speak with the perfrun that started it", source)),
+            Err(source) => Err(Error::attempt("the worker cannot communicate with its parent process", source)),
         },
     }
 }

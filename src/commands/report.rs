@@ -292,7 +292,8 @@ pub(super) fn write(
     let written = write_all(&composed, composed.render(formats)?, templates, folder)?;
     let mut paths = ui.labelled_text("wrote", &shown(folder, &written));
     if let Some(why) = stays {
-        paths.push_str(&ui.labelled_text("", &format!("{} stays: {why} (--replace replaces it)", typed(to.folder))));
+        paths
+            .push_str(&ui.labelled_text("", &format!("{} is kept: {why} (--replace overwrites it)", typed(to.folder))));
     }
     written.iter().for_each(|path| info!("wrote {}", path.display()));
     let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);

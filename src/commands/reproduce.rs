@@ -130,7 +130,7 @@ fn check_files(there: &Results, experiment: &Experiment) -> Result<(), Error> {
         let is_it = |row: &Value| row.get("sha256").and_then(Value::as_str) == Some(&file.sha256);
         if !fed.is_some_and(|rows| rows.iter().any(is_it)) {
             let message = format!("{} differs from the file that was measured", file.path.display());
-            return Err(Error::refused(message, "inputs must be fed the same data"));
+            return Err(Error::refused(message, "the inputs must use the same data"));
         }
     }
     for (index, model) in experiment.models.iter().enumerate() {

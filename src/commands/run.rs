@@ -174,7 +174,7 @@ fn execute(
         // An empty report never overwrites a full one.
         Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
         Ended::Complete if is_too_short(&job.record) && target.folder.is_some() && arguments.output.is_none() => {
-            ui.note(&format!("the budget left fewer than {LEAST_RUNS} runs of a cell, too few for a verdict, so the report stays with its record"));
+            ui.note(&format!("the budget allowed fewer than {LEAST_RUNS} runs of a cell, too few for a verdict, so the report goes into the record's folder"));
             job.record.folder.clone()
         }
         Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),

@@ -69,7 +69,7 @@ fn skipped(plan: &Plan) -> String {
 fn foreign(experiment: &Experiment) -> String {
     match experiment.foreign() {
         all if all.is_empty() => String::new(),
-        all => format!("  runs commands or libraries of its author: {}\n", all.join("; ")),
+        all => format!("  runs commands or libraries chosen by its author: {}\n", all.join("; ")),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::ui::error::exit_codes_help;
 use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
-/// Benchmark ONNX models from a YAML file; claim only what the data support.
+/// Benchmark ONNX models from a YAML file; report only differences that the data support.
 ///
 /// `perfrun experiments/x.yaml` checks the file, expands it into a matrix, runs every cell in fresh processes in a
 /// randomised order, and writes the report to `reports/x/`.
@@ -34,8 +34,7 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Tell on standard error what is looked for, found, started and converted; `-vv` also what workers and git are asked
-    /// and say.
+    /// Log each step to standard error, with paths and times; `-vv` adds messages to and from workers and git.
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
 }
@@ -107,7 +106,7 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
-    /// Speak the worker protocol on standard input and output (see `perfrun schema worker`).
+    /// Run as a worker, with the protocol on standard input and output (see `perfrun schema worker`).
     #[command(hide = true)]
     Worker,
 }

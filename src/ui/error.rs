@@ -125,7 +125,7 @@ impl Error {
 
     /// A file or folder that cannot be removed.
     pub fn remove(path: &Path, source: io::Error) -> Self {
-        let help = Some("its folder must be yours to write to".to_owned());
+        let help = Some("you need write permission for its folder".to_owned());
         Error::Io { what: format!("cannot remove {}", path.display()), source, help }
     }
 

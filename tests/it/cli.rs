@@ -429,7 +429,7 @@ fn validate_lists_what_a_specification_runs_beside_models() {
     let said =
         valid("variants: [a, { name: b, wrap: [nice, -n, 5], env: { A: 1 } }, { name: c, wrap: [nice, -n, 5] }]\n");
     let listed = "x.yaml: valid, 1 model x 1 input x 3 variants x 1 device = 3 cells\n  \
-                  runs commands or libraries of its author: env of b; nice -n 5\n";
+                  runs commands or libraries chosen by its author: env of b; nice -n 5\n";
     assert!(said.ends_with(listed), "{said}");
     assert!(!valid("").contains("of its author"));
 }

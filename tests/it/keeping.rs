@@ -20,7 +20,7 @@ fn a_report_of_a_worse_grade_replaces_none_unasked() {
     assert_ne!(first, noisy);
     place.write("reports/x/results.json", &first);
     let kept = place.run(&["x.yaml"]).expect_code(0);
-    assert!(kept.stdout.contains("reports/x stays: its grade is A, this run's D"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("reports/x is kept: its grade is A, this run's D"), "{}", kept.stdout);
     assert!(kept.stdout.contains("wrote      .perfrun/records/x/"), "{}", kept.stdout);
     assert_eq!(place.read("reports/x/results.json"), first);
     place.run(&["x.yaml", "--replace"]).expect_code(0);
@@ -64,12 +64,12 @@ fn a_more_complete_report_replaces_one_of_a_better_grade_and_a_less_complete_one
     }
     place.write("reports/x/results.json", &results.to_string());
     let kept = place.run(&["x.yaml"]).expect_code(3);
-    assert!(kept.stdout.contains("reports/x stays: it measured 2 cells that this run skipped"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("reports/x is kept: it measured 2 cells that this run skipped"), "{}", kept.stdout);
     // One cell more, and two fewer.
     results["cells"][0]["status"] = "failed".into();
     place.write("reports/x/results.json", &results.to_string());
     let kept = place.run(&["x.yaml"]).expect_code(3);
-    assert!(kept.stdout.contains("reports/x stays: it measured 2 cells"), "{}", kept.stdout);
+    assert!(kept.stdout.contains("reports/x is kept: it measured 2 cells"), "{}", kept.stdout);
     place.run(&["x.yaml", "--replace"]).expect_code(3);
     assert!(place.read("reports/x/results.json").contains("skipped"));
 }

@@ -268,7 +268,7 @@ fn a_run_that_its_budget_leaves_too_short_for_a_verdict_stays_out_of_reports() {
          measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 10 } }\n",
     );
     let done = place.run(&["x.yaml"]).expect_code(0);
-    assert!(done.stderr.contains("the budget left fewer than 5 runs of a cell"), "{}", done.stderr);
+    assert!(done.stderr.contains("the budget allowed fewer than 5 runs of a cell"), "{}", done.stderr);
     assert!(!place.path("reports/x").exists() && done.stdout.contains(".perfrun/records/x/"), "{}", done.stdout);
 }
 

@@ -300,14 +300,14 @@ fn a_conversion_in_the_cache_that_is_damaged_or_another_models_is_made_again() {
     let entry = entry.clone();
     flip_a_bit(&entry.join("model.onnx"));
     let (said, again) = convert("digits-mlp.onnx");
-    assert!(said.contains("since the one in the cache was damaged") && again == whole, "{said}");
+    assert!(said.contains("because the cached one was damaged") && again == whole, "{said}");
     convert("digits-cnn.onnx");
     let other = entries().into_iter().find(|path| *path != entry).unwrap();
     for file in ["model.onnx", "entry.json"] {
         std::fs::copy(other.join(file), entry.join(file)).unwrap();
     }
     let (said, again) = convert("digits-mlp.onnx");
-    assert!(said.contains("since the one in the cache was damaged") && again == whole, "{said}");
+    assert!(said.contains("because the cached one was damaged") && again == whole, "{said}");
 }
 
 /// A server that gives one file as often as it is asked, on this machine alone.

@@ -52,7 +52,7 @@ pub(super) fn check(form: &VariantForm, made: &[Variant], place: &Place, check: 
     if (convert.calibration.is_some() || convert.items.is_some()) && made.iter().all(is_dynamic) {
         let key = if convert.calibration.is_some() { "calibration" } else { "items" };
         let problem = check.at_key(&place.key(key), format!("`{key}` has no effect with `quantization: dynamic`"));
-        check.problems.push(problem.with_hint("dynamic scales are found at run time"));
+        check.problems.push(problem.with_hint("dynamic scales are computed at run time"));
     }
     if convert.block.is_some_and(|block| !block.is_power_of_two()) {
         check.error(&place.key("block"), "`block` must be a power of two", "write 16, 32, 64, 128 or 256".to_owned());

@@ -57,7 +57,7 @@ pub struct DiffArgs {
     /// Override the specification's margin: `3%`, or for one metric `peak_rss=1MiB`.
     #[arg(long, value_name = "[METRIC=]DIFFERENCE", value_parser = margin)]
     pub margin: Vec<MarginOverride>,
-    /// Compare even if the sides differ in this fact of the frame, such as `cpu`; `all` ignores every difference.
+    /// Compare even if this fact of the environment differs, such as `cpu`; `all` allows every difference.
     #[arg(long, value_name = "FACT", value_delimiter = ',', value_parser = fact)]
     pub allow: Vec<String>,
     /// Also compare cells with the same bytes and settings, for example before and after a driver update.
@@ -133,7 +133,7 @@ fn fact(text: &str) -> Result<String, String> {
     if text == "all" || names.contains(&text) {
         return Ok(text.to_owned());
     }
-    Err(format!("no such fact in the frame; use one of {}", names.join(", ")))
+    Err(format!("no such fact of the environment; use one of {}", names.join(", ")))
 }
 
 /// Arguments of `history`.

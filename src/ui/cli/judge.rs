@@ -88,7 +88,7 @@ pub struct CalibrateArgs {
     /// Minimum number of comparisons of identical code.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub comparisons: u32,
-    /// Positive control: a known slowdown that must be found, such as `5%`; can be repeated.
+    /// Positive control: a known slowdown that must be detected, such as `5%`; can be repeated.
     #[arg(long = "effect", value_name = "RATIO", default_values = ["5%"])]
     pub effects: Vec<Ratio>,
     /// Order of the runs; `sequential` shows the errors that blocks prevent.

@@ -166,10 +166,10 @@ words!(
     /// Inputs and outputs.
     #[derive(Default)]
     IoWord => Io {
-        /// They stay as they are.
+        /// Keep their types.
         #[default]
         Keep,
-        /// They are converted too.
+        /// Convert them too.
         Convert,
     }
 );
@@ -181,9 +181,9 @@ words!(
         /// Static for models with convolutions, dynamic for others.
         #[default]
         Auto,
-        /// Found at run time.
+        /// Computed at run time, from the values of each inference.
         Dynamic,
-        /// Found beforehand.
+        /// Computed before, from calibration data.
         Static,
     }
 );
@@ -197,7 +197,7 @@ words!(
         MinMax,
         /// The 99.99th percentile of the magnitudes.
         Percentile,
-        /// The range that loses least information.
+        /// The range with the smallest loss of information (Kullback-Leibler divergence).
         Entropy,
     }
 );
@@ -208,7 +208,7 @@ pub enum TargetDevice {
     /// ONNX Runtime's CPU provider.
     #[default]
     Cpu,
-    /// CUDA and what is built upon it.
+    /// CUDA, and the providers built on it.
     Cuda,
 }
 

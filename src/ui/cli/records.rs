@@ -24,7 +24,7 @@ pub struct CleanArgs {
     /// Only records of these experiments.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// Number of newest whole records to keep of each experiment; anything newer than its newest complete one is kept
+    /// Number of newest complete records to keep of each experiment; anything newer than its newest complete one is kept
     /// too.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub keep: u32,
@@ -90,8 +90,8 @@ pub struct ReproduceArgs {
 #[command(after_help = "\
 Records of one machine must be parts of one experiment, each cell in only one of them (--shard, --only).
 Records of several machines keep all cells; devices get the machine's name, as in `cpu@laptop`. Set it with
-NAME=RECORD (default: derived from the processor). All cells of a group must come from one record, so that
-verdicts rest on interleaved runs.")]
+NAME=RECORD (default: derived from the processor). All cells of a group must come from one record, because
+verdicts need interleaved runs.")]
 pub struct MergeArgs {
     /// Records: folders, names, or `latest`.
     #[arg(value_name = "[NAME=]RECORD", required = true, num_args = 2..)]

@@ -11,8 +11,8 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A side is the name of a record, a path (a record, a report, or a folder of reports), or a git revision,
-tried in that order; `record:`, `path:` and `git:` force one. Revisions are read from the committed
+A side is the name of a record, a path (a record, a report, or a folder of reports), or a git revision, \
+tried in that order; `record:`, `path:` and `git:` force one. Revisions are read from the committed \
 reports/*/results.json, without a checkout.
 
   perfrun diff                        the last commit against the working tree
@@ -23,7 +23,7 @@ reports/*/results.json, without a checkout.
 
   git bisect run perfrun diff v1.2 --remeasure --bisect
 
---gate exits with 4 if something became worse than the specification's `gate` allows, or could not be
+--gate exits with 4 if something became worse than the specification's `gate` allows, or could not be \
 judged. A commit accepts a row with the trailer `Perfrun-Accept: CELL METRIC REASON`.")]
 pub struct DiffArgs {
     /// The older side; `A...B` compares B with its merge base with A [default: the last commit].

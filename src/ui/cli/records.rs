@@ -61,8 +61,10 @@ pub struct ImportArgs {
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The specification stored in the results is used, resolved at its original path. Models, data and the version
-of ONNX Runtime must be those that were measured. Exit code 4: a claim does not hold, or none could be checked.")]
+The specification stored in the results is used, resolved at its original path. Models, data and the version \
+of ONNX Runtime must be those that were measured.
+
+Exit code 4: a claim does not hold, or none could be checked.")]
 pub struct ReproduceArgs {
     /// A results.json, the folder of a report, or a record.
     #[arg(value_name = "RESULTS")]
@@ -88,10 +90,11 @@ pub struct ReproduceArgs {
 /// Arguments of `merge`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Records of one machine must be parts of one experiment, each cell in only one of them (--shard, --only).
-Records of several machines keep all cells; devices get the machine's name, as in `cpu@laptop`. Set it with
-NAME=RECORD (default: derived from the processor). All cells of a group must come from one record, because
-verdicts need interleaved runs.")]
+Records of one machine must be parts of one experiment, each cell in only one of them (--shard, --only). \
+Records of several machines keep all cells; devices get the machine's name, as in `cpu@laptop`, which \
+NAME=RECORD sets (default: derived from the processor).
+
+All cells of a group must come from one record, because verdicts need interleaved runs.")]
 pub struct MergeArgs {
     /// Records: folders, names, or `latest`.
     #[arg(value_name = "[NAME=]RECORD", required = true, num_args = 2..)]

@@ -1,27 +1,33 @@
 """The screens that people see, as images: to be looked at after a change.
 
     python3 tests/screens.py target/release/perfrun FOLDER
+    python3 tests/screens.py target/release/perfrun docs/screens --quickstart
 
-docs/screens keeps terminal-quiet.png and report-1280-light.png, for the README.
-
-Runs tests/fixtures/specs/screens.yaml on the mock backend, quiet and busy, in a terminal of 80 columns, and takes
-pictures of both screens, of report.md as GitHub renders it, and of report.html at three widths, light and dark. Needs
-`script` (util-linux), Chromium, and the Python package markdown-it-py. tests/it/screens.rs checks the texts.
+The first runs tests/fixtures/specs/screens.yaml on the mock backend, quiet and busy, in a terminal of 80 columns, and
+takes pictures of both screens, of report.md as GitHub renders it, and of report.html at three widths, light and dark.
+The second runs experiments/quickstart.yaml, for a minute or two, and makes the two pictures of README: terminal.png
+and report.png. Needs `script` (util-linux), git, Chromium, and the Python packages markdown-it-py, pillow and pyte.
+tests/it/screens.rs checks the texts.
 """
 
+import argparse
 import html
 import os
 import pathlib
-import re
+import shutil
 import subprocess
-import sys
 import tempfile
+
+import pyte
+from markdown_it import MarkdownIt
+from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUSY = "disturbed: 30%, disturbance: 60%, run_sd: 6%"
-COLOURS = {"31": "#f47067", "32": "#57ab5a"}
-TERMINAL = """<meta charset="utf-8"><style>body { margin: 0; background: #1c2128; color: #cdd9e5 }
-pre { margin: 12px; font: 14px/1.25 "DejaVu Sans Mono", monospace; height: 24em; line-height: 1.25 }</style><pre>%s</pre>"""
+COLOURS = {"red": "#f47067", "green": "#57ab5a", "brown": "#c69026", "cyan": "#39c5cf", "blue": "#539bf5"}
+LINE, COLUMN, EDGE = 18, 8.43, 14
+TERMINAL = f"""<meta charset="utf-8"><style>body {{ margin: 0; background: #1c2128; color: #cdd9e5 }}
+pre {{ margin: {EDGE}px; font: 14px/{LINE}px "DejaVu Sans Mono", monospace }}</style><pre>%s</pre>"""
 GITHUB = """<meta charset="utf-8"><style>
 body { margin: 32px auto; max-width: 850px; font: 16px/1.5 "DejaVu Sans", sans-serif; color: #1f2328 }
 table { border-collapse: collapse; margin: 16px 0 } th, td { border: 1px solid #d1d9e0; padding: 6px 13px }
@@ -30,32 +36,70 @@ img { max-width: 100%% } code { background: #eff1f3; padding: .2em .4em; border-
 </style>%s"""
 
 
-def screen(perfrun: pathlib.Path, place: pathlib.Path) -> str:
-    """What the terminal shows on standard output, with its colours."""
-    typed = f"stty cols 80 rows 24; {perfrun} experiments/precisions.yaml 2>/dev/null"
+def screen(place: pathlib.Path, typed: str, columns: int, rows: int, wait: str) -> pyte.Screen:
+    """What a terminal of this size shows when a command has ended."""
     run = subprocess.run(
-        ["script", "-qec", typed, "/dev/null"], cwd=place, capture_output=True, text=True, check=True,
-        env=os.environ | {"PERFRUN_WAIT": "0s"},
+        ["script", "-qec", f"stty cols {columns} rows {rows}; {typed}", "/dev/null"], cwd=place, capture_output=True,
+        check=True, env={name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"PERFRUN_WAIT": wait},
     )
-    text = html.escape(run.stdout.replace("\r", ""))
-    return re.sub("\x1b\\[(3[12])m(.*?)\x1b\\[0m", lambda found: f'<b style="color: {COLOURS[found[1]]}">{found[2]}</b>', text)
+    shown = pyte.Screen(columns, rows)
+    pyte.ByteStream(shown).feed(run.stdout)
+    return shown
+
+
+def line(characters: dict, columns: int) -> str:
+    """A line of a screen as HTML, with its colours."""
+    text = ""
+    for column in range(columns):
+        character = characters[column]
+        data = html.escape(character.data)
+        style = f"color: {COLOURS[character.fg]};" if character.fg in COLOURS else ""
+        style += "font-weight: bold" if character.bold else ""
+        text += f'<span style="{style}">{data}</span>' if style else data
+    return text.rstrip()
+
+
+def terminal(shown: pyte.Screen, typed: str, target: pathlib.Path) -> None:
+    """A picture of a screen below the command, without the empty lines at its end."""
+    lines = [f"$ {html.escape(typed)}"] + [line(shown.buffer[row], shown.columns) for row in range(shown.lines)]
+    while not lines[-1]:
+        lines.pop()
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder) / "terminal.html"
+        page.write_text(TERMINAL % "\n".join(lines))
+        width, height = round(shown.columns * COLUMN) + 2 * EDGE, len(lines) * LINE + 2 * EDGE
+        picture(page, target, width, height)
 
 
 def picture(page: pathlib.Path, target: pathlib.Path, width: int, height: int, dark: bool = False) -> None:
-    """A screenshot of the upper part of a page."""
+    """A screenshot of the upper part of a page, with two pixels a point and at most 64 colours, to keep it below 200 kB."""
     options = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
     subprocess.run(
-        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options,
-         f"--window-size={width},{height}", f"--screenshot={target}", page.as_uri()],
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
+         *options, f"--window-size={width},{height}", f"--screenshot={target}", page.as_uri()],
         capture_output=True, check=True,
     )
+    colours = Image.open(target).convert("RGB")
+    few = colours.quantize(64, method=Image.Quantize.MAXCOVERAGE, kmeans=4, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
 
 
-def main() -> None:
-    from markdown_it import MarkdownIt
+def quickstart(perfrun: pathlib.Path, out: pathlib.Path) -> None:
+    """The pictures of README, from a repository that holds nothing but the quickstart."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        shutil.copytree(ROOT / "experiments", place / "experiments")
+        git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+        for arguments in [["init", "-q"], ["add", "."], ["commit", "-qm", "quickstart"]]:
+            subprocess.run(git + arguments, cwd=place, check=True)
+        shown = screen(place, f"{perfrun} experiments/quickstart.yaml", 100, 60, "10m")
+        terminal(shown, "perfrun experiments/quickstart.yaml", out / "terminal.png")
+        picture(place / "reports/quickstart/report.html", out / "report.png", 1280, 1250)
+        print("\n".join(shown.display).rstrip())
 
-    perfrun, out = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    out.mkdir(parents=True, exist_ok=True)
+
+def screens(perfrun: pathlib.Path, out: pathlib.Path) -> None:
+    """Pictures of a mock run, quiet and busy."""
     spec = (ROOT / "tests/fixtures/specs/screens.yaml").read_text()
     for name, text in [("quiet", spec), ("busy", spec.replace("run_sd: 0.4%", BUSY))]:
         with tempfile.TemporaryDirectory() as folder:
@@ -63,9 +107,8 @@ def main() -> None:
             (place / ".perfrun").mkdir()
             (place / "experiments").mkdir()
             (place / "experiments/precisions.yaml").write_text(text)
-            page = place / "terminal.html"
-            page.write_text(TERMINAL % screen(perfrun, place))
-            picture(page, out / f"terminal-{name}.png", 720, 450)
+            shown = screen(place, f"{perfrun} experiments/precisions.yaml 2>/dev/null", 80, 24, "0s")
+            terminal(shown, "perfrun experiments/precisions.yaml", out / f"terminal-{name}.png")
             if name == "busy":
                 continue
             report = place / "reports/precisions"
@@ -77,6 +120,17 @@ def main() -> None:
                 for dark in [False, True]:
                     shade = "dark" if dark else "light"
                     picture(report / "report.html", out / f"report-{width}-{shade}.png", width, height, dark)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("perfrun", type=pathlib.Path)
+    arguments.add_argument("out", type=pathlib.Path)
+    arguments.add_argument("--quickstart", action="store_true")
+    given = arguments.parse_args()
+    out = given.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    (quickstart if given.quickstart else screens)(given.perfrun.resolve(), out)
 
 
 if __name__ == "__main__":

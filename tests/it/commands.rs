@@ -8,8 +8,9 @@ use crate::support::{Workplace, without_settings};
 
 /// Commands that other checks run, or that no test can, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("pip install perfrun-*.whl", "packaging/try-wheel.sh"),
-    ("cargo test", "this is it"),
+    ("cargo install --locked --path .", "builds perfrun again"),
+    ("bash packaging/wheel.sh", "builds perfrun again"),
+    ("pip install dist/perfrun-*.whl", "packaging/try-wheel.sh"),
     ("git bisect start HEAD v1.2 && git bisect run perfrun diff v1.2 --remeasure --bisect", "diff.rs"),
     ("perfrun runtime install 1.30.0", "fetches another version"),
     ("PERFRUN_CACHE=$PWD/perfrun-cache perfrun runtime install", "fetches a second time"),

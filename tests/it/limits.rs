@@ -77,7 +77,7 @@ fn verdicts_and_margins() {
         (GLOSSARY, format!("there are fewer than {} common blocks", spelt(least))),
         (STAT, format!("with a margin of {all} (`--margin`)")),
         (STAT, format!("Fewer than {} observations on a side give no verdict", spelt(least))),
-        (README, format!("beyond a margin of {all}")),
+        (README, format!("its whole confidence interval exceeds {all}")),
         (SPEC, format!("Of percentiles from the 90th on. Default: `{}`", margin.tail)),
         ("src/ui/cli.rs", format!("claims only differences beyond {quick}")),
     ]);

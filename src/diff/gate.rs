@@ -226,7 +226,7 @@ fn outcome(
         return (Held::Unjudged, None, None);
     }
     if row.reason == Reason::Unchanged {
-        return (Held::Holds, Some(Verdict::Equivalent), None);
+        return (Held::Holds, row.verdict, None);
     }
     // A number of milliseconds says nothing of a rate.
     if row.asked != row.metric && matches!(worse_by, Difference::Absolute(_)) {
@@ -234,12 +234,10 @@ fn outcome(
     }
     let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
     let Some(found) = found else { return (Held::Unjudged, None, None) };
-    let falls = match found.verdict {
-        Verdict::Worse => gating.fail_on.contains(&FailOn::Worse),
-        Verdict::Inconclusive => gating.fail_on.contains(&FailOn::Inconclusive),
-        Verdict::Better | Verdict::Equivalent => false,
-    };
-    let tested = found.p.map(|p| Tested { p, is_worse: found.verdict == Verdict::Worse });
+    let is_worse = found.verdict.is_regression();
+    let falls = is_worse && gating.fail_on.contains(&FailOn::Worse)
+        || found.verdict.is_open() && gating.fail_on.contains(&FailOn::Inconclusive);
+    let tested = found.p.map(|p| Tested { p, is_worse });
     (if falls { Held::Falls } else { Held::Holds }, Some(found.verdict), tested)
 }
 

@@ -162,10 +162,10 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
         if !told.insert((variant.clone(), row.metric.to_string())) {
             return None;
         }
-        let standing = match (row.verdict, &row.reason) {
-            (Some(Verdict::Equivalent), _) | (_, Reason::Unchanged) => Standing::Holds,
-            (Some(Verdict::Better | Verdict::Worse), _) => Standing::Fails,
-            (Some(Verdict::Inconclusive), _) => Standing::Open,
+        let standing = match (row.verdict.map(Verdict::claim), &row.reason) {
+            (Some(Claim::Sameness), _) | (_, Reason::Unchanged) => Standing::Holds,
+            (Some(Claim::Difference), _) => Standing::Fails,
+            (Some(Claim::Nothing), _) => Standing::Open,
             (None, _) => Standing::Absent,
         };
         let value = |of: crate::results::Estimated| score(row.metric.metric, of.value, of.n as usize);

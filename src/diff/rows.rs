@@ -71,6 +71,11 @@ impl Row {
     pub(crate) fn is_difference(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_difference)
     }
+
+    /// It claims that the candidate is worse.
+    pub(crate) fn is_regression(&self) -> bool {
+        self.verdict.is_some_and(Verdict::is_regression)
+    }
 }
 
 /// Both sides, with what was looked up once for all their cells.

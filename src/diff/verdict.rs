@@ -169,14 +169,10 @@ impl Values<'_> {
         let (from, to) = (self.from.value, self.to.value);
         let worse = sign(self.reference.metric.direction) * (to - from);
         let beyond = margin.absolute_of(from);
-        let (verdict, reason) = match worse {
-            worse if worse > beyond => (Verdict::Worse, Reason::BeyondMargin),
-            worse if -worse > beyond => (Verdict::Better, Reason::BeyondMargin),
-            _ => (Verdict::Equivalent, Reason::WithinMargin),
-        };
+        let verdict = Verdict::exact(worse, beyond);
         let change =
             (from != 0.0).then(|| Change { value: to / from - 1.0, low: None, high: None, is_in_points: false });
-        Found { verdict, reason, change, p: None }
+        Found { verdict, reason: reason(verdict, None, None), change, p: None }
     }
 
     /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.

@@ -84,12 +84,9 @@ impl Judged {
     }
 
     pub(super) fn verdict(&self) -> Verdict {
-        if self.dependent.is_some() {
-            return Verdict::Inconclusive;
-        }
         let paired = self.paired.map(|comparison| comparison.verdict);
         let unpaired = self.unpaired.map(|comparison| comparison.verdict);
-        paired.or(unpaired).unwrap_or(Verdict::Inconclusive)
+        paired.or(unpaired).filter(|_| self.dependent.is_none()).unwrap_or_default()
     }
 
     /// Why the verdict is inconclusive, if it is.

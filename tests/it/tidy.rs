@@ -124,6 +124,24 @@ fn crates_are_named_where_they_belong() {
     }
 }
 
+/// Who acts on a verdict asks what it claims, so that another word is a row of its table; these make one or sort by all.
+#[test]
+fn few_files_name_the_variants_of_a_verdict() {
+    const PLACES: [&str; 5] = [
+        "crates/statistics/src/verdict.rs",
+        "diff/page/order.rs",
+        "diff/rows.rs",
+        "diff/verdict.rs",
+        "judge/compare/pair.rs",
+    ];
+    let variants = ["Better", "Worse", "Equivalent", "Inconclusive"];
+    let names = |text: &str| names_behind(text, "Verdict::").any(|name| variants.contains(&name.as_str()));
+    let naming = sources_without_tests().into_iter().filter(|(_, text)| names(text));
+    let mut found: Vec<String> = naming.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    found.sort();
+    assert_eq!(found, PLACES);
+}
+
 /// What a worker does is told by its parent, between commands.
 #[test]
 fn nothing_is_told_where_a_worker_measures() {

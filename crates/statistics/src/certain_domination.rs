@@ -8,8 +8,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::pareto::Frontier;
-#[cfg(test)]
-use super::pareto::Objective;
 use super::verdict::Verdict;
 
 /// What is known about the place of a point.
@@ -69,47 +67,25 @@ pub(crate) fn dominates_for_certain(verdicts: impl IntoIterator<Item = Verdict>)
         if !verdict.is_no_worse() {
             return false;
         }
-        is_better |= verdict == Verdict::Better;
+        is_better |= verdict.is_improvement();
     }
     is_better
-}
-
-/// The verdict on `value` against `other` for a metric without noise, such as a file's size or the accuracy on a fixed
-/// set. Values no further apart than `margin`, in the metric's unit, are equivalent; with a margin of zero, equal ones.
-/// Inconclusive for values that are not numbers and for a margin that is negative or not a number.
-#[cfg(test)]
-pub(crate) fn exact_verdict(value: f64, other: f64, objective: Objective, margin: f64) -> Verdict {
-    let gain = match objective {
-        Objective::Min => other - value,
-        Objective::Max => value - other,
-    };
-    // Infinity minus itself is not a number, yet it equals itself.
-    let gain = if value == other { 0.0 } else { gain };
-    if gain.is_nan() || margin.is_nan() || margin < 0.0 {
-        Verdict::Inconclusive
-    } else if gain > margin {
-        Verdict::Better
-    } else if gain < -margin {
-        Verdict::Worse
-    } else {
-        Verdict::Equivalent
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pareto::frontier;
+    use crate::pareto::{Objective, frontier};
     use proptest::prelude::*;
 
     const OBJECTIVES: [Objective; 2] = [Objective::Min, Objective::Max];
 
-    /// Classes of points whose first metric has a margin of one.
-    fn classes_with_margin(points: &[[f64; 2]]) -> Vec<ParetoClass> {
+    /// Classes of points whose first metric has this margin, and whose second is exact.
+    fn classes(points: &[[f64; 2]], margin: f64) -> Vec<ParetoClass> {
         let present: Vec<_> = points.iter().map(|point| point.map(Some)).collect();
         classify(&frontier(&present, &OBJECTIVES), 2, |left, right, metric| {
-            let margin = if metric == 0 { 1.0 } else { 0.0 };
-            exact_verdict(points[left][metric], points[right][metric], OBJECTIVES[metric], margin)
+            let more = points[left][metric] - points[right][metric];
+            if metric == 0 { Verdict::exact(more, margin) } else { Verdict::exact(-more, 0.0) }
         })
     }
 
@@ -123,13 +99,13 @@ mod tests {
             ParetoClass::Dominated { by: vec![0, 1, 3] },
             ParetoClass::Frontier,
         ];
-        assert_eq!(classes_with_margin(&points), expected);
+        assert_eq!(classes(&points, 1.0), expected);
     }
 
     #[test]
     fn lead_within_the_margin_does_not_save_a_point() {
         // Half a millisecond faster is nothing; five points of accuracy are something.
-        let classes = classes_with_margin(&[[5.0, 90.0], [5.5, 95.0]]);
+        let classes = classes(&[[5.0, 90.0], [5.5, 95.0]], 1.0);
         assert_eq!(classes, [ParetoClass::Dominated { by: vec![1] }, ParetoClass::Frontier]);
     }
 
@@ -151,40 +127,17 @@ mod tests {
         assert!(!dominates_for_certain([]));
     }
 
-    #[test]
-    fn exact_metrics_need_no_interval() {
-        let verdict = |value, other| exact_verdict(value, other, Objective::Max, 0.5);
-        assert_eq!(verdict(91.0, 90.0), Verdict::Better);
-        assert_eq!(verdict(90.5, 90.0), Verdict::Equivalent);
-        assert_eq!(verdict(89.0, 90.0), Verdict::Worse);
-        assert_eq!(verdict(f64::NAN, 90.0), Verdict::Inconclusive);
-        assert_eq!(verdict(f64::INFINITY, f64::INFINITY), Verdict::Equivalent);
-        assert_eq!(exact_verdict(1.0, 1.0, Objective::Min, 0.0), Verdict::Equivalent);
-        assert_eq!(exact_verdict(1.0, 2.0, Objective::Min, 0.0), Verdict::Better);
-        assert_eq!(exact_verdict(1.0, 2.0, Objective::Min, -1.0), Verdict::Inconclusive);
-    }
-
     proptest! {
         #[test]
         fn without_noise_and_margin_the_classes_are_the_frontier(points in prop::collection::vec(prop::array::uniform2(0_u8..5), 0..20)) {
             let points: Vec<[f64; 2]> = points.into_iter().map(|point| point.map(f64::from)).collect();
             let present: Vec<_> = points.iter().map(|point| point.map(Some)).collect();
             let frontier = frontier(&present, &OBJECTIVES);
-            let classes = classify(&frontier, 2, |left, right, metric| {
-                exact_verdict(points[left][metric], points[right][metric], OBJECTIVES[metric], 0.0)
-            });
-            for (point, class) in classes.iter().enumerate() {
+            for (point, class) in classes(&points, 0.0).iter().enumerate() {
                 let is_dominated = matches!(class, ParetoClass::Dominated { .. });
                 prop_assert_eq!(is_dominated, !frontier.members.contains(&point));
                 prop_assert!(is_dominated || *class == ParetoClass::Frontier);
             }
-        }
-
-        #[test]
-        fn exact_verdicts_mirror(value: f64, other: f64, margin in 0.0_f64..10.0) {
-            let verdict = exact_verdict(value, other, Objective::Min, margin);
-            prop_assert_eq!(exact_verdict(other, value, Objective::Min, margin), verdict.swapped());
-            prop_assert_eq!(exact_verdict(other, value, Objective::Max, margin), verdict);
         }
     }
 }

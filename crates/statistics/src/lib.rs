@@ -174,7 +174,6 @@ mod tests {
             change_points(&values, ChangePointRule { p_value: fraction, magnitude: fraction });
             energy_split::best_split(&values, 3);
             frontier(&[&values.iter().copied().map(Some).collect::<Vec<_>>()], &[Objective::Min; 3]);
-            certain_domination::exact_verdict(fraction, confidence, Objective::Max, fraction);
             lag_correlation(&values, 1);
         }
 

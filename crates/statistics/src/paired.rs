@@ -84,7 +84,7 @@ pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Optio
         interval,
         confidence,
         margin,
-        verdict: interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin)),
+        verdict: Verdict::from_interval(interval, log_margin),
         hint: None,
         winsorised_deviation: half.winsorised_deviation,
         detectable_effect: half.variance().and_then(|part| effect_with(part, margin, confidence)),

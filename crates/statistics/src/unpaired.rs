@@ -108,7 +108,7 @@ fn judge(
     let error = scatter.and_then(|scatter| scatter.error(0));
     let judged = error.filter(|_| is_enough);
     let interval = judged.map(|error| error.interval(theta, confidence));
-    let verdict = interval.map_or(Verdict::Inconclusive, |interval| Verdict::from_interval(interval, log_margin));
+    let verdict = Verdict::from_interval(interval, log_margin);
     let comparison = UnpairedComparison {
         baseline_runs: baseline.n,
         candidate_runs: candidate.n,

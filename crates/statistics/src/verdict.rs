@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::interval::Interval;
 
 /// What the interval says against the margin. The four outcomes are disjoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The whole interval lies below the margin.
@@ -19,6 +19,7 @@ pub enum Verdict {
     /// The whole interval lies within the margin.
     Equivalent,
     /// The interval crosses a margin, or there is none.
+    #[default]
     Inconclusive,
 }
 
@@ -49,12 +50,26 @@ impl Verdict {
     pub const ALL: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
 
     /// The verdict on an interval of log ratios, with a margin on the same scale.
-    pub fn from_interval(interval: Interval, log_margin: f64) -> Self {
+    pub fn from_interval(interval: impl Into<Option<Interval>>, log_margin: f64) -> Self {
+        let Some(interval) = interval.into() else { return Verdict::Inconclusive };
         if interval.low > log_margin {
             Verdict::Worse
         } else if interval.high < -log_margin {
             Verdict::Better
         } else if -log_margin < interval.low && interval.high < log_margin {
+            Verdict::Equivalent
+        } else {
+            Verdict::Inconclusive
+        }
+    }
+
+    /// The verdict on a difference without noise, such as of files' sizes, positive when the candidate is worse.
+    pub fn exact(worse_by: f64, margin: f64) -> Self {
+        if worse_by > margin {
+            Verdict::Worse
+        } else if -worse_by > margin {
+            Verdict::Better
+        } else if worse_by.abs() <= margin {
             Verdict::Equivalent
         } else {
             Verdict::Inconclusive
@@ -97,6 +112,21 @@ impl Verdict {
         self.row().claim
     }
 
+    /// It claims that the candidate is better.
+    pub fn is_improvement(self) -> bool {
+        self == Verdict::Better
+    }
+
+    /// It claims that the candidate is worse.
+    pub fn is_regression(self) -> bool {
+        self == Verdict::Worse
+    }
+
+    /// It claims that no difference exceeds the margin.
+    pub fn is_equivalent(self) -> bool {
+        self.claim() == Claim::Sameness
+    }
+
     /// It claims a difference, to whichever side.
     pub fn is_difference(self) -> bool {
         self.claim() == Claim::Difference
@@ -109,7 +139,7 @@ impl Verdict {
 
     /// It claims that the candidate is worse by no more than the margin.
     pub fn is_no_worse(self) -> bool {
-        self == Verdict::Better || self.claim() == Claim::Sameness
+        self.is_improvement() || self.is_equivalent()
     }
 }
 
@@ -133,6 +163,14 @@ mod tests {
     }
 
     #[test]
+    fn exact_differences_need_no_interval() {
+        let verdicts = [1.0, 0.5, -0.5, -1.0].map(|worse_by| Verdict::exact(worse_by, 0.5));
+        assert_eq!(verdicts, [Verdict::Worse, Verdict::Equivalent, Verdict::Equivalent, Verdict::Better]);
+        assert_eq!(Verdict::exact(0.0, 0.0), Verdict::Equivalent);
+        assert_eq!(Verdict::exact(f64::NAN, 0.5), Verdict::Inconclusive);
+    }
+
+    #[test]
     fn rows_agree_with_each_other() {
         for verdict in Verdict::ALL {
             assert_eq!(
@@ -149,6 +187,7 @@ mod tests {
         fn mirrored_intervals_have_swapped_verdicts(center in -0.1_f64..0.1, half_width in 0.0_f64..0.1) {
             let verdict = Verdict::from_interval(Interval::around(center, half_width), 0.02);
             prop_assert_eq!(Verdict::from_interval(Interval::around(-center, half_width), 0.02), verdict.swapped());
+            prop_assert_eq!(Verdict::exact(-center, half_width), Verdict::exact(center, half_width).swapped());
         }
     }
 }

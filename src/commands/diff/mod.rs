@@ -17,7 +17,6 @@ use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, 
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
-use statistics::Verdict;
 
 /// A line at the end of a commit's message that accepts a row.
 const TRAILER: &str = "Perfrun-Accept";
@@ -111,7 +110,7 @@ fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
     // What is worse, but perhaps by chance among so many, is open too.
     let is_open = |gate: &GateRow| match gate.outcome {
         Held::Unjudged => true,
-        Held::Holds => gate.verdict.is_none_or(|verdict| verdict.is_open() || verdict == Verdict::Worse),
+        Held::Holds => gate.verdict.is_none_or(|verdict| !verdict.is_no_worse()),
         Held::Falls | Held::Accepted | Held::New => false,
     };
     let is_judged = |gate: &GateRow| matches!(gate.outcome, Held::Holds | Held::Falls | Held::Accepted);

@@ -62,7 +62,7 @@ fn of_row(diff: &Diff, row: &Row) -> TestCase {
         // The gate asks for other rows.
         None if diff.gate.is_some() => false,
         None => {
-            row.verdict == Some(Verdict::Worse)
+            row.is_regression()
                 || matches!(&row.reason, Reason::Lost { why } | Reason::Neither { why } if matches!(why, Unmeasured::Failed(_)))
         }
     };

@@ -1,6 +1,5 @@
 //! Verdicts and reasons in a few words.
 
-use statistics::Verdict;
 use statistics::multiplicity::LEVEL;
 
 use crate::diff::{GateRow, Held, Reason, Row, Unmeasured};
@@ -34,11 +33,11 @@ pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
 /// Why a row that is worse passes its gate: among many rows it may be chance, or not all of its interval is beyond.
 fn why_it_passed(gate: &GateRow, row: &Row) -> String {
     let p = gate.p_holm.map_or(String::new(), p_value);
-    match (row.verdict, gate.verdict) {
-        (Some(Verdict::Worse), Some(Verdict::Worse)) => {
+    match gate.verdict.filter(|_| row.is_regression()) {
+        Some(verdict) if verdict.is_regression() => {
             format!(": may be chance among {} (p {p} by Holm, {LEVEL} needed)", count(gate.together as u64, "row"))
         }
-        (Some(Verdict::Worse), Some(Verdict::Inconclusive)) => ": perhaps by less".to_owned(),
+        Some(verdict) if verdict.is_open() => ": perhaps by less".to_owned(),
         _ => String::new(),
     }
 }

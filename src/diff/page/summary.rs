@@ -1,7 +1,5 @@
 //! Counts, leads and notices.
 
-use statistics::Verdict;
-
 use super::order::Urgency;
 use super::{Sentence, facts, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
@@ -64,7 +62,7 @@ pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
     let sentence = |row: &&Row| {
         let values = tables::both_values(row)?;
         let change = row.change.map(tables::change)?;
-        let word = verdict_word(&row.metric, row.verdict.unwrap_or(Verdict::Inconclusive));
+        let word = verdict_word(&row.metric, row.verdict.unwrap_or_default());
         let allowed = row.gate.as_ref().filter(|gate| gate.outcome == Held::Falls);
         let passed = row.gate.as_ref().and_then(|gate| super::reason::gate_words(gate, row));
         let allowed = match allowed {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use statistics::interval::Interval;
 use statistics::moments::mean;
-use statistics::paired::{PairedComparison, Verdict, compare_paired};
+use statistics::paired::{PairedComparison, compare_paired};
 use statistics::planning::detectable_effect;
 use statistics::random::key_seed;
 use statistics::usual_rules::usual_rules;
@@ -248,7 +248,7 @@ fn summed_up(effect: Ratio, trials: &[Trial]) -> Effect {
     // A slower copy is found if it is called worse; identical code is called different either way.
     let differs = |trial: &&Trial| {
         let verdict = trial.paired.verdict;
-        Some(verdict == Verdict::Worse || verdict.is_difference() && effect.is_zero())
+        Some(verdict.is_regression() || verdict.is_difference() && effect.is_zero())
     };
     Effect {
         effect,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use statistics::interval::Interval;
-use statistics::paired::{PairedComparison, Verdict};
+use statistics::paired::PairedComparison;
 use statistics::planning::{detectable_effect as found_in, typical_deviation};
 
 use super::pair::{paired, speedup, speedup_interval};
@@ -88,9 +88,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Con
 /// Takes back the verdicts of groups whose control failed.
 pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[Control]) {
     for comparison in comparisons.iter_mut().filter(|comparison| is_discredited(plan, controls, comparison.cell)) {
-        comparison.withheld.get_or_insert(Withheld::ControlFailed);
-        comparison.verdict = Verdict::Inconclusive;
-        comparison.hint = None;
+        *comparison = comparison.clone().withheld_for(Some(Withheld::ControlFailed));
     }
 }
 

@@ -44,6 +44,16 @@ pub struct Comparison {
     pub p: Option<f64>,
 }
 
+impl Comparison {
+    /// Without its verdict where there is a reason to withhold it; an earlier reason stays.
+    pub(super) fn withheld_for(self, reason: Option<Withheld>) -> Self {
+        match self.withheld.or(reason) {
+            None => self,
+            withheld => Comparison { verdict: Verdict::Inconclusive, hint: None, withheld, ..self },
+        }
+    }
+}
+
 fn usual_confidence() -> f64 {
     CONFIDENCE
 }
@@ -56,14 +66,8 @@ pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, t
     if !to.has_another_batch(from) {
         return by_latency();
     }
-    let withhold = |comparison: Comparison| Comparison {
-        verdict: Verdict::Inconclusive,
-        hint: None,
-        withheld: comparison.withheld.or(Some(Withheld::BatchesDiffer)),
-        ..comparison
-    };
     let by_items = compare_cells(summary, baseline, cell, MetricReference::of(&ITEMS), terms);
-    by_items.or_else(|| by_latency().map(withhold))
+    by_items.or_else(|| Some(by_latency()?.withheld_for(Some(Withheld::BatchesDiffer))))
 }
 
 /// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
@@ -81,7 +85,7 @@ pub(crate) fn compare_cells(
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
-    Some(Comparison {
+    let comparison = Comparison {
         cell,
         baseline,
         metric: reference,
@@ -90,31 +94,25 @@ pub(crate) fn compare_cells(
         confidence: paired.confidence,
         blocks: paired.blocks,
         margin: paired.margin,
-        verdict: if withheld.is_some() { Verdict::Inconclusive } else { paired.verdict },
-        hint: paired.hint.filter(|_| withheld.is_none()),
-        withheld,
+        verdict: paired.verdict,
+        hint: paired.hint,
+        withheld: None,
         deviation: paired.winsorised_deviation,
         detectable: paired.detectable_effect,
         p: paired.minimum_effect.map(|test| test.p_min_effect),
-    })
+    };
+    Some(comparison.withheld_for(withheld))
 }
 
 /// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
 fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);
-    let is_better = match reference.metric.direction {
-        Direction::HigherIsBetter => after > before,
-        Direction::LowerIsBetter | Direction::Neutral => after < before,
+    let (worse_by, ratio) = match reference.metric.direction {
+        Direction::HigherIsBetter => (before - after, after / before),
+        Direction::LowerIsBetter | Direction::Neutral => (after - before, before / after),
     };
-    let verdict = match is_better {
-        true => Verdict::Better,
-        false if after == before => Verdict::Equivalent,
-        false => Verdict::Worse,
-    };
-    let ratio = if reference.metric.direction == Direction::HigherIsBetter { after / before } else { before / after };
-    let withheld = withheld(from).or_else(|| withheld(to));
-    Some(Comparison {
+    let comparison = Comparison {
         cell,
         baseline,
         metric: reference,
@@ -123,13 +121,14 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         confidence: CONFIDENCE,
         blocks: from.runs.completed.min(to.runs.completed) as usize,
         margin: 0.0,
-        verdict: if withheld.is_some() { Verdict::Inconclusive } else { verdict },
+        verdict: Verdict::exact(worse_by, 0.0),
         hint: None,
-        withheld,
+        withheld: None,
         deviation: None,
         detectable: None,
         p: None,
-    })
+    };
+    Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
 }
 
 /// The paired comparison of two arms in their common blocks.

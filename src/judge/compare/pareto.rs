@@ -199,7 +199,7 @@ impl Set<'_> {
     /// The verdict on one cell against another by the metric of this index.
     fn verdict(&self, one: usize, other: usize, metric: usize) -> Verdict {
         let comparison = compare_cells(self.summary, other, one, self.metrics[metric], self.terms);
-        comparison.map_or(Verdict::Inconclusive, |comparison| comparison.verdict)
+        comparison.map(|comparison| comparison.verdict).unwrap_or_default()
     }
 
     fn is_open(&self, cells: &[usize], places: &[Place]) -> bool {
@@ -207,7 +207,7 @@ impl Set<'_> {
         let open: Vec<usize> =
             cells.iter().zip(places).filter(|(_, place)| may_be(place)).map(|(cell, _)| *cell).collect();
         let is_better = |one: usize, other: usize| {
-            (0..self.metrics.len()).any(|metric| self.verdict(one, other, metric) == Verdict::Better)
+            (0..self.metrics.len()).any(|metric| self.verdict(one, other, metric).is_improvement())
         };
         let opposed = |one: usize, other: usize| is_better(one, other) && is_better(other, one);
         open.iter().enumerate().any(|(index, one)| open[index + 1..].iter().any(|other| opposed(*one, *other)))

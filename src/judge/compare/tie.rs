@@ -3,8 +3,6 @@
 //! A question names what breaks its ties. Where none is asked, the metrics that the trade-offs weigh come first, then peak
 //! memory and the size of the model file. Input and output as for any verdict; pure.
 
-use statistics::paired::Verdict;
-
 use super::pair::{compare_cells, compare_unasked};
 use super::{Comparison, Terms};
 use crate::judge::summary::Summary;
@@ -42,7 +40,7 @@ impl<'a> TieBreak<'a> {
         for metric in &self.metrics {
             let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
             if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
-                return (verdict == Verdict::Better).then_some(*metric);
+                return verdict.is_improvement().then_some(*metric);
             }
         }
         None

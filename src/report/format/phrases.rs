@@ -9,7 +9,7 @@ use crate::vocabulary::metric::{Direction, Metric, MetricReference, Unit};
 /// higher for scatter.
 pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
     match verdict.is_difference() {
-        true => direction_word(metric, verdict == Verdict::Better),
+        true => direction_word(metric, verdict.is_improvement()),
         false => verdict.name(),
     }
 }

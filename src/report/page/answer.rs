@@ -346,7 +346,7 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
     };
     let leader = first.contest.best.first().map(String::as_str).unwrap_or_default();
     let rival = first.name(&row.baseline);
-    let beaten = |row: &&Compared| row.verdict == Verdict::Better && row.baseline != told[0].baseline;
+    let beaten = |row: &&Compared| row.verdict.is_improvement() && row.baseline != told[0].baseline;
     let more = first.contest.evidence.iter().filter(beaten).count();
     let more = if more > 0 && first.contest.best.len() == 1 {
         format!(", ahead of {}", count(more as u64, "other"))
@@ -354,9 +354,9 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
         String::new()
     };
     match (row.verdict, first.contest.best.len()) {
-        (Verdict::Better, 1) => format!("{} {rival}{more}", better(choice, first, &told)),
-        (Verdict::Equivalent, several) if several > 1 => format!("equivalent to each other{more}"),
-        (Verdict::Better, _) => {
+        (verdict, 1) if verdict.is_improvement() => format!("{} {rival}{more}", better(choice, first, &told)),
+        (verdict, 2..) if verdict.is_equivalent() => format!("equivalent to each other{more}"),
+        (verdict, _) if verdict.is_improvement() => {
             format!("equivalent to each other; {} is {} {rival}", first.name(leader), better(choice, first, &told))
         }
         (other, _) => format!("{} {} {rival}{more}", other.name(), other.preposition()),

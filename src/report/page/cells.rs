@@ -3,7 +3,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Verdict;
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
 
@@ -449,8 +448,8 @@ impl Overview {
             };
             let tone = match reader.against(cell).map(|row| row.verdict) {
                 _ if cell.outputs_differ() => Tone::Bad,
-                Some(Verdict::Better) => Tone::Good,
-                Some(Verdict::Worse) => Tone::Bad,
+                Some(verdict) if verdict.is_improvement() => Tone::Good,
+                Some(verdict) if verdict.is_regression() => Tone::Bad,
                 _ => Tone::Plain,
             };
             let names = [group, entry].map(OverviewCell::from);

@@ -154,7 +154,7 @@ impl Row {
 
 fn color_of(verdict: Option<Verdict>) -> Color {
     match verdict.map(Verdict::claim) {
-        Some(Claim::Difference) => PALETTE[usize::from(verdict == Some(Verdict::Worse))],
+        Some(Claim::Difference) => PALETTE[usize::from(verdict.is_some_and(Verdict::is_regression))],
         Some(Claim::Sameness) => PALETTE[2],
         Some(Claim::Nothing) | None => GREY,
     }

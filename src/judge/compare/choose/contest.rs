@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use statistics::paired::Verdict;
 
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::{compare_cells, compare_unasked};
@@ -181,7 +180,7 @@ impl Question<'_> {
     }
 
     fn beats(&self, cell: usize, other: usize) -> bool {
-        self.verdict(cell, other).is_some_and(|comparison| comparison.verdict == Verdict::Better)
+        self.verdict(cell, other).is_some_and(|comparison| comparison.verdict.is_improvement())
     }
 }
 

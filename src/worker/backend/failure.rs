@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A failed run, as data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
-#[error("{message}")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Failure {
     /// What kind of failure.
     pub kind: FailureKind,

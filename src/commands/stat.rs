@@ -35,9 +35,6 @@ fn terms(arguments: &StatArgs) -> Terms {
         direction: if arguments.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter },
         paired: arguments.paired,
         session_spread: session_spread(arguments),
-        run_cost: arguments.run_cost,
-        usual_rules: arguments.usual,
-        seed: arguments.seed,
         unit: arguments.unit.clone(),
     }
 }

@@ -143,10 +143,9 @@ impl Column {
     /// `39.9` and `0.2`.
     pub(crate) fn parts(&self, estimate: &Estimate) -> (String, Option<String>) {
         let scaled = estimate.value / self.scale.factor;
-        match Decimals::of(estimate, self.scale) {
+        match self.decimals_of(estimate) {
             None => (self.plain(estimate.value), None),
-            Some(choice) => {
-                let decimals = self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred);
+            Some(decimals) => {
                 let half_width = shown_interval(estimate).map(|interval| interval.half_width() / self.scale.factor);
                 // Runs that all gave the same value have an interval of no width, which no digit should blur.
                 let text =
@@ -154,6 +153,22 @@ impl Column {
                 (fixed(scaled, decimals), half_width.map(text))
             }
         }
+    }
+
+    /// `39.9` and `[39.7, 40.2]`, where the ends lie at different distances.
+    pub(crate) fn with_ends(&self, estimate: &Estimate) -> (String, Option<String>) {
+        let decimals = self.decimals_of(estimate);
+        let ends = shown_interval(estimate).zip(decimals).map(|(interval, decimals)| {
+            let [low, high] = [interval.low, interval.high].map(|end| fixed(end / self.scale.factor, decimals));
+            format!("[{low}, {high}]")
+        });
+        (self.parts(estimate).0, ends)
+    }
+
+    /// The column's decimals where the estimate's interval allows them; `None` without one.
+    fn decimals_of(&self, estimate: &Estimate) -> Option<i32> {
+        let choice = Decimals::of(estimate, self.scale)?;
+        Some(self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred))
     }
 }
 

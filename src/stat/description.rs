@@ -1,197 +1,165 @@
-//! One series: its distribution, its order, and how well its mean is known (method 3.2 and 5).
+//! One series: its estimates, and what deserves doubt about them (method 3.2 and 5).
 //!
-//! Input: a series and the terms. Output: every statistic of the specification. With runs the values of all of them
-//! are described, but nothing is inferred from them: that is left to the runs, which are what is independent.
+//! Input: a series and the terms. Output: each statistic by the rule of a report: over runs the mean of the middle half, one
+//! value a run; without runs over the values, by as many independent ones as they are worth.
+//! Deliberately absent: intervals from the values of all runs together, which claim more than was measured.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use statistics::bootstrap::REPRESENTATIVES;
-use statistics::moments::{
-    bimodality_coefficient, coefficient_of_variation, excess_kurtosis, geometric_mean, harmonic_mean, skewness,
-    standard_error, sum,
+use statistics::autocorrelation::{
+    autocorrelation_time, mean_interval_at, quantile_interval_ess_of, supports_quantile,
 };
-use statistics::outlier::FIRST_SAMPLE_SLOW;
-use statistics::quantile::{NORMAL_CONSISTENCY, representatives_sorted, sorted};
-use statistics::shape::Distribution;
+use statistics::quantile::sorted;
 use statistics::{
-    Modality, TukeyClasses, mean, median_absolute_deviation, modality, quantile_sorted, standard_deviation,
-    tukey_classes, variance,
+    Estimate, Interval, mean, middle_half, quantile_interval_sorted, quantile_is_supported, quantile_sorted,
+    standard_deviation,
 };
 
-use super::across_runs::{AcrossRuns, across_runs};
-use super::one_process::{Order, Precision};
-use super::quantiles::{PROBABILITIES, Quantile};
-use super::symptoms::codes;
+use super::symptoms::{codes_of_runs, codes_of_values};
 use super::{Series, Terms};
+use crate::results::Estimated;
 use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::Statistic;
 
-/// Everything that is said of one series.
+/// What is estimated, in the order of tables.
+pub const SHOWN: [Statistic; 6] =
+    [Statistic::Median, Statistic::Mean, Statistic::P95, Statistic::P99, Statistic::StandardDeviation, Statistic::Min];
+
+/// Below this autocorrelation time the exact interval of a quantile stands, which takes values to be independent.
+const WORTHWHILE_TIME: f64 = 1.05;
+
+/// What is said of one series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Description {
     /// Where it comes from.
     pub source: String,
     /// The name of its column, if the file has one.
     pub header: Option<String>,
-    /// Number of values.
-    pub n: usize,
-    /// Sums of powers.
-    pub moments: Moments,
-    /// Extremes and robust spread.
-    pub robust: Robust,
-    /// Quantiles at [`PROBABILITIES`].
-    pub quantiles: Vec<Quantile>,
-    /// Classes of outliers; `None` where the quartiles coincide.
-    pub outliers: Option<TukeyClasses>,
-    /// Modes; `None` without spread.
-    pub modality: Option<Modality>,
-    /// How well the mean is known; `None` with runs.
-    pub precision: Option<Precision>,
-    /// What the order of the values says; `None` with runs.
-    pub order: Option<Order>,
-    /// What the runs say; `None` without.
-    pub runs: Option<AcrossRuns>,
+    /// Number of values, those of all runs together.
+    pub values: usize,
+    /// Number of runs; `None` for values without runs.
+    pub runs: Option<usize>,
+    /// How many independent values the values are worth; `None` with runs.
+    pub effective_n: Option<f64>,
+    /// Each of [`SHOWN`] by its name, as far as it is defined.
+    pub estimates: BTreeMap<&'static str, Estimated>,
     /// Codes of what deserves doubt, with the number of runs in which it was seen; 1 without runs.
     pub warnings: BTreeMap<Code, usize>,
 }
 
-/// Moments of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Moments {
-    /// Sum.
-    pub sum: f64,
-    /// Arithmetic mean.
-    pub mean: Option<f64>,
-    /// Variance with n - 1.
-    pub variance: Option<f64>,
-    /// Standard deviation with n - 1.
-    pub standard_deviation: Option<f64>,
-    /// Standard deviation over the square root of n.
-    pub standard_error: Option<f64>,
-    /// Standard deviation over mean.
-    pub coefficient_of_variation: Option<f64>,
-    /// Geometric mean; `None` unless all values are positive.
-    pub geometric_mean: Option<f64>,
-    /// Harmonic mean; `None` unless all values are positive.
-    pub harmonic_mean: Option<f64>,
-    /// Bias-corrected skewness G1.
-    pub skewness: Option<f64>,
-    /// Bias-corrected excess kurtosis G2.
-    pub excess_kurtosis: Option<f64>,
-    /// Bimodality coefficient.
-    pub bimodality_coefficient: Option<f64>,
-}
-
-/// What single values cannot upset, and those that would.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Robust {
-    /// Smallest value.
-    pub min: Option<f64>,
-    /// Largest value.
-    pub max: Option<f64>,
-    /// Median.
-    pub median: Option<f64>,
-    /// Median of the distances from the median.
-    pub median_absolute_deviation: Option<f64>,
-    /// The same as a standard deviation of normal data.
-    pub standard_deviation: Option<f64>,
-    /// That over the median.
-    pub coefficient_of_variation: Option<f64>,
-    /// Largest distance from the median, in median absolute deviations; `None` without deviation.
-    pub largest_score: Option<f64>,
-    /// Values further than ten robust standard deviations from the median.
-    pub beyond_ten_deviations: Option<usize>,
-}
-
-/// Describes a series.
-pub(super) fn describe(series: &Series, terms: &Terms) -> Description {
-    let values = series.values();
-    let ordered = sorted(values);
-    let quantiles = PROBABILITIES.iter().map(|probability| Quantile::of(&ordered, *probability));
-    let mut description = Description {
-        source: series.source().to_owned(),
-        header: series.header.clone(),
-        n: values.len(),
-        moments: Moments::of(values),
-        robust: Robust::of(&ordered),
-        quantiles: quantiles.collect(),
-        outliers: tukey_classes(&ordered),
-        modality: modality(&representatives_sorted(&ordered, REPRESENTATIVES)),
-        precision: None,
-        order: None,
-        runs: None,
-        warnings: BTreeMap::new(),
-    };
-    match series.runs() {
-        Some(runs) => {
-            let across = across_runs(&runs, terms);
-            description.warnings = across.warnings();
-            description.runs = Some(across);
-        }
-        None => description.infer(values, &ordered, terms),
-    }
-    description
-}
-
 impl Description {
-    /// Adds what takes the values to be those of one process in their order.
-    fn infer(&mut self, values: &[f64], ordered: &[f64], terms: &Terms) {
-        for quantile in &mut self.quantiles {
-            *quantile = quantile.with_intervals(values, ordered, terms);
-        }
-        let order = Order::of(values);
-        let shape = Distribution::of(values, 1);
-        self.warnings = codes(shape.as_ref(), &order).into_iter().map(|code| (code, 1)).collect();
-        self.precision = Some(Precision::of(values, order.effective_n, terms));
-        self.order = Some(order);
+    pub(super) fn of(series: &Series, terms: &Terms) -> Self {
+        let found = match series.runs() {
+            Some(runs) => over_runs(&runs, terms),
+            None => over_values(series.values(), terms),
+        };
+        Description { source: series.source().to_owned(), header: series.header.clone(), ..found }
     }
 
-    /// The quantile at one of [`PROBABILITIES`].
-    pub fn quantile(&self, probability: f64) -> Option<&Quantile> {
-        self.quantiles.iter().find(|quantile| quantile.probability == probability)
+    /// One of [`SHOWN`].
+    pub fn estimate(&self, statistic: Statistic) -> Option<&Estimated> {
+        self.estimates.get(statistic.name())
     }
 }
 
-impl Moments {
-    fn of(values: &[f64]) -> Self {
-        Moments {
-            sum: sum(values),
-            mean: mean(values),
-            variance: variance(values),
-            standard_deviation: standard_deviation(values),
-            standard_error: standard_error(values),
-            coefficient_of_variation: coefficient_of_variation(values),
-            geometric_mean: geometric_mean(values),
-            harmonic_mean: harmonic_mean(values),
-            skewness: skewness(values),
-            excess_kurtosis: excess_kurtosis(values),
-            bimodality_coefficient: bimodality_coefficient(values),
+/// Values of one process in their order.
+fn over_values(values: &[f64], terms: &Terms) -> Description {
+    let ordered = sorted(values);
+    let effective_n = values.len() as f64 / autocorrelation_time(values);
+    let estimate = |statistic: Statistic| {
+        let plain = plain(values, &ordered, statistic).map(|value| without_interval(value, values.len()));
+        match statistic.probability() {
+            Some(probability) => quantile(values, &ordered, probability, terms),
+            None if statistic == Statistic::Mean => {
+                mean_interval_at(values, terms.confidence, effective_n).map(|mean| estimated(mean, None))
+            }
+            None => plain,
         }
+    };
+    Description {
+        source: String::new(),
+        header: None,
+        values: values.len(),
+        runs: None,
+        effective_n: Some(effective_n),
+        estimates: named(estimate),
+        warnings: codes_of_values(values).into_iter().map(|code| (code, 1)).collect(),
     }
 }
 
-impl Robust {
-    fn of(ordered: &[f64]) -> Self {
-        let median = quantile_sorted(ordered, 0.5);
-        let median_absolute_deviation = median_absolute_deviation(ordered);
-        let standard_deviation = median_absolute_deviation.map(|deviation| NORMAL_CONSISTENCY * deviation);
-        // Distances shrink towards the median and grow beyond it, so that the ends of a rising order have the largest.
-        let scale = median.zip(median_absolute_deviation.filter(|deviation| *deviation > 0.0));
-        let score = |value: &f64| scale.map(|(median, deviation)| (value - median).abs() / deviation);
-        let ends = [ordered.first().and_then(score), ordered.last().and_then(score)];
-        let is_beyond = |value: &&f64| score(value).is_some_and(|score| score > FIRST_SAMPLE_SLOW);
-        Robust {
-            min: ordered.first().copied(),
-            max: ordered.last().copied(),
-            median,
-            median_absolute_deviation,
-            standard_deviation,
-            coefficient_of_variation: standard_deviation
-                .zip(median)
-                .map(|(deviation, median)| deviation / median)
-                .filter(|ratio| ratio.is_finite()),
-            largest_score: ends.into_iter().flatten().reduce(f64::max),
-            beyond_ten_deviations: scale.map(|_| ordered.iter().filter(is_beyond).count()),
+/// A quantile with the exact interval, unless the values are correlated around it.
+fn quantile(values: &[f64], ordered: &[f64], probability: f64, terms: &Terms) -> Option<Estimated> {
+    let effective = quantile_interval_ess_of(values, ordered, probability, terms.confidence)?;
+    let exact = quantile_interval_sorted(ordered, probability, terms.confidence);
+    let (low, high) = match exact.filter(|_| effective.autocorrelation_time <= WORTHWHILE_TIME) {
+        Some(exact) => (exact.low, exact.high),
+        None => (effective.low, effective.high),
+    };
+    let interval = low.zip(high).map(|(low, high)| Interval { low, high });
+    let found = Estimate { value: effective.value, interval, n: values.len(), confidence: terms.confidence };
+    let is_supported = quantile_is_supported(effective.effective_n, probability);
+    Some(estimated(found, (probability > 0.5).then_some(is_supported)))
+}
+
+/// Runs, each with at least one value.
+fn over_runs(runs: &[&[f64]], terms: &Terms) -> Description {
+    let ordered: Vec<Vec<f64>> = runs.iter().map(|run| sorted(run)).collect();
+    let estimate = |statistic: Statistic| {
+        let each = || runs.iter().zip(&ordered);
+        let per_run: Vec<f64> = each().filter_map(|(run, ordered)| plain(run, ordered, statistic)).collect();
+        if statistic == Statistic::Min {
+            return per_run.into_iter().reduce(f64::min).map(|value| without_interval(value, runs.len()));
         }
+        let supports = |probability: f64| {
+            let supports = |(run, value): (&&[f64], &f64)| supports_quantile(run, probability, *value);
+            runs.iter().zip(&per_run).all(supports)
+        };
+        let is_supported = statistic.probability().filter(|_| statistic.is_tail()).map(supports);
+        middle_half(&per_run, terms.confidence).map(|found| estimated(found, is_supported))
+    };
+    let medians: Vec<f64> = ordered.iter().filter_map(|run| quantile_sorted(run, 0.5)).collect();
+    let mut warnings = BTreeMap::new();
+    for code in runs.iter().flat_map(|run| codes_of_values(run)) {
+        *warnings.entry(code).or_insert(0) += 1;
+    }
+    warnings.extend(codes_of_runs(&medians).into_iter().map(|code| (code, runs.len())));
+    Description {
+        source: String::new(),
+        header: None,
+        values: runs.iter().map(|run| run.len()).sum(),
+        runs: Some(runs.len()),
+        effective_n: None,
+        estimates: named(estimate),
+        warnings,
+    }
+}
+
+fn named(estimate: impl Fn(Statistic) -> Option<Estimated>) -> BTreeMap<&'static str, Estimated> {
+    SHOWN.into_iter().filter_map(|statistic| Some((statistic.name(), estimate(statistic)?))).collect()
+}
+
+/// A statistic of values, given in their order and in rising order.
+fn plain(values: &[f64], ordered: &[f64], statistic: Statistic) -> Option<f64> {
+    match statistic {
+        Statistic::Mean => mean(values),
+        Statistic::StandardDeviation => standard_deviation(values),
+        Statistic::Min => ordered.first().copied(),
+        _ => quantile_sorted(ordered, statistic.probability()?),
+    }
+}
+
+fn without_interval(value: f64, n: usize) -> Estimated {
+    Estimated { value, low: None, high: None, n: n as u64, supported: None }
+}
+
+/// An interval of a percentile that is not supported says nothing.
+fn estimated(found: Estimate, supported: Option<bool>) -> Estimated {
+    let interval = found.interval.filter(|_| supported != Some(false));
+    Estimated {
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+        supported,
+        ..without_interval(found.value, found.n)
     }
 }

@@ -1,41 +1,30 @@
-//! Numbers from anywhere: read, described, compared (method 3 to 6).
+//! Numbers from anywhere: read, described, compared (method 3.2, 5 and 6).
 //!
-//! Input: the bytes of one or two files, and the terms of the judgement. Output: a value that serialises, with every
-//! statistic under a stable name (docs/reference/stat.md lists them; a test keeps that list complete).
+//! Input: the bytes of one or two files, and the terms of the judgement. Output: a value that serialises, with estimates and
+//! a comparison as `results.json` has them (docs/reference/stat.md lists the names; a test keeps that list complete).
+//! It is no [`Results`](crate::results::Results), since bare numbers have no machine, no plan and no model.
 //! Reading, describing and comparing are pure. Deliberately absent: files (`commands`), rounding and sentences (`ui`).
 
-mod across_runs;
-mod beside;
-mod contrast;
-mod dependence;
+mod comparison;
 mod description;
-mod judged;
 mod numbers_in_json;
 mod numbers_in_lines;
-mod one_process;
 mod problem;
-mod quantiles;
 mod read;
-mod resample;
 mod symptoms;
 
 use serde::Serialize;
 
-pub use across_runs::{AcrossRuns, Plan, RunQuantile, RunStatistics, SupportedQuantile};
-pub use beside::{EffectSizes, Ratios, Tests};
-pub use contrast::{Contrast, ContrastError, Level, Observations, RatioEstimate};
-pub use description::{Description, Moments, Robust};
-pub use judged::Reason;
-pub use one_process::{Order, Precision};
+pub use comparison::{Comparison, ComparisonError, Level, NEEDED, Observations, Reason};
+pub use description::{Description, SHOWN};
 pub use problem::{Fault, ReadError};
-pub use quantiles::{PROBABILITIES, Quantile};
 pub use read::read;
 
 use crate::vocabulary::metric::Direction;
-use statistics::{Pairing, SessionSpread};
+use statistics::SessionSpread;
 
 /// Version of the JSON output; a name that changes its meaning or goes away raises it.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Values in the order of the file, perhaps in runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,21 +85,8 @@ pub struct Terms {
     pub paired: bool,
     /// Standard deviation between sessions on the log scale; 0 when both sides were measured in turns.
     pub session_spread: f64,
-    /// What a run costs without its values, in values; `None` where nobody said.
-    pub run_cost: Option<f64>,
-    /// Whether the comparison also says what usual rules would report.
-    pub usual_rules: bool,
-    /// Seed of everything random.
-    pub seed: u64,
     /// Unit of the values, for display.
     pub unit: Option<String>,
-}
-
-impl Terms {
-    /// How the observations of both files belong together.
-    fn pairing(&self) -> Pairing {
-        if self.paired { Pairing::Blocked } else { Pairing::Unpaired }
-    }
 }
 
 impl Default for Terms {
@@ -121,9 +97,6 @@ impl Default for Terms {
             direction: Direction::LowerIsBetter,
             paired: false,
             session_spread: SessionSpread::GRADE_A,
-            run_cost: None,
-            usual_rules: false,
-            seed: 42,
             unit: None,
         }
     }
@@ -141,7 +114,7 @@ pub struct Findings {
     /// Each series; the first of two is the baseline.
     pub series: Vec<Description>,
     /// The candidate against the baseline; `None` for a single series.
-    pub comparison: Option<Contrast>,
+    pub comparison: Option<Comparison>,
 }
 
 /// Describes the series, and compares the candidate with the baseline if there is one.
@@ -149,9 +122,9 @@ pub struct Findings {
 /// # Errors
 ///
 /// Series that cannot be compared: one with runs and one without, or pairs of different number.
-pub fn analyse(baseline: &Series, candidate: Option<&Series>, terms: &Terms) -> Result<Findings, ContrastError> {
-    let comparison = candidate.map(|candidate| contrast::compare(baseline, candidate, terms)).transpose()?;
-    let series = std::iter::once(baseline).chain(candidate).map(|series| description::describe(series, terms));
+pub fn analyse(baseline: &Series, candidate: Option<&Series>, terms: &Terms) -> Result<Findings, ComparisonError> {
+    let comparison = candidate.map(|candidate| comparison::compare(baseline, candidate, terms)).transpose()?;
+    let series = std::iter::once(baseline).chain(candidate).map(|series| Description::of(series, terms));
     Ok(Findings {
         format: FORMAT,
         perfrun: env!("CARGO_PKG_VERSION"),

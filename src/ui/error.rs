@@ -20,7 +20,7 @@ use crate::record::StoreError;
 use crate::report::{ReportError, TemplateError};
 use crate::run::prepare::PrepareError;
 use crate::spec::SpecError;
-use crate::stat::{ContrastError, ReadError};
+use crate::stat::{ComparisonError, ReadError};
 use crate::worker::lock::LockError;
 
 pub use exit::{Bisected, ExitCode, exit_codes_help, exit_codes_markdown};
@@ -72,7 +72,7 @@ pub enum Error {
     /// Two files of numbers that cannot be compared.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Contrast(#[from] ContrastError),
+    Comparison(#[from] ComparisonError),
     /// A table that polars cannot make.
     #[error(transparent)]
     Table(#[from] TableError),

@@ -75,11 +75,6 @@ impl Binomial {
         self.first + self.lower.partition_point(|&sum| sum <= bound)
     }
 
-    /// The smallest value with P(X <= value) >= `bound`.
-    pub(crate) fn first_reaching(&self, bound: f64) -> usize {
-        self.first + self.lower.partition_point(|&sum| sum < bound)
-    }
-
     /// The smallest value with P(X >= value) <= `bound`.
     pub(crate) fn first_rare_from_above(&self, bound: f64) -> usize {
         self.first + self.upper.partition_point(|&sum| sum > bound)

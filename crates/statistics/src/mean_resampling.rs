@@ -3,7 +3,7 @@
 //! Input: the pool in any order, and a generator. Output: the mean of as many values drawn from it as it has.
 //! A pool of more than 2000 values is divided at random into about so many groups, and groups are drawn: the mean of the
 //! resample has the same expectation, and a variance that differs by about sqrt(2 / groups) = 3%, an interval by 1.6%.
-//! Deliberately absent: runs. This is how tools that pool iterations do it; cells have the two levels of `bootstrap`.
+//! Deliberately absent: runs. This is how tools that pool iterations do it.
 
 use super::moments::{mean, sum_of};
 use super::random::Xoshiro256PlusPlus;

@@ -1,7 +1,7 @@
-//! Tests of an estimated log ratio against a margin instead of against zero (method 6.1, 6.6).
+//! Tests of an estimated log ratio against a margin instead of against zero (method 6.1).
 //!
 //! Input: the estimate, positive when the candidate is worse, its error, and the margin on the log scale. Output: tail
-//! probabilities in both directions, and of equivalence. Deliberately absent: the verdict, which goes by the interval;
+//! probabilities in both directions. Deliberately absent: the verdict, which goes by the interval;
 //! these p values order and adjust many comparisons.
 
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,6 @@ pub struct MinimumEffect {
     pub p_better: f64,
     /// Two-sided: twice the smaller of the two, at most 1. What is adjusted for many comparisons.
     pub p_min_effect: f64,
-    /// Probability of such data if the difference is not within the margin (two one-sided tests).
-    pub p_equivalence: f64,
 }
 
 impl MinimumEffect {
@@ -26,12 +24,7 @@ impl MinimumEffect {
     pub(super) fn of(estimate: f64, error: &CombinedError, log_margin: f64) -> Self {
         let (above, below) = (estimate - log_margin, estimate + log_margin);
         let (p_worse, p_better) = (error.upper_tail(above), error.upper_tail(-below));
-        MinimumEffect {
-            p_worse,
-            p_better,
-            p_min_effect: (2.0 * p_worse.min(p_better)).min(1.0),
-            p_equivalence: error.upper_tail(-above).max(error.upper_tail(below)),
-        }
+        MinimumEffect { p_worse, p_better, p_min_effect: (2.0 * p_worse.min(p_better)).min(1.0) }
     }
 }
 
@@ -56,16 +49,15 @@ mod tests {
             assert_close(actual.p_worse, number(&expected["p_slower"]), 1e-8);
             assert_close(actual.p_better, number(&expected["p_faster"]), 1e-8);
             assert_close(actual.p_min_effect, number(&expected["p_min_effect_two_sided"]), 1e-8);
-            assert_close(actual.p_equivalence, number(&expected["p_tost"]), 1e-8);
         }
     }
 
     #[test]
     fn ratios_without_spread_are_certain() {
         let worse = of_pairs(&[0.1, 0.1, 0.1], 0.02);
-        assert_eq!((worse.p_worse, worse.p_better, worse.p_equivalence), (0.0, 1.0, 1.0));
+        assert_eq!((worse.p_worse, worse.p_better), (0.0, 1.0));
         let same = of_pairs(&[0.0, 0.0], 0.02);
-        assert_eq!((same.p_min_effect, same.p_equivalence), (1.0, 0.0));
+        assert_eq!(same.p_min_effect, 1.0);
         assert_eq!(of_pairs(&[0.0, 0.0], 0.0).p_worse, 0.5);
     }
 
@@ -76,7 +68,6 @@ mod tests {
             let (forward, backward) = (of_pairs(&ratios, margin), of_pairs(&opposite, margin));
             prop_assert!((forward.p_worse - backward.p_better).abs() < 1e-9);
             prop_assert!((forward.p_min_effect - backward.p_min_effect).abs() < 1e-9);
-            prop_assert!((forward.p_equivalence - backward.p_equivalence).abs() < 1e-9);
         }
     }
 }

@@ -92,11 +92,6 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
-/// Standard error of the mean of independent values; `None` below two values.
-pub fn standard_error(values: &[f64]) -> Option<f64> {
-    standard_deviation(values).map(|deviation| deviation / (values.len() as f64).sqrt())
-}
-
 /// Standard deviation over mean; `None` below two values or when the mean is zero.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let center = mean(values)?;
@@ -106,29 +101,13 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     standard_deviation(values).map(|deviation| deviation / center)
 }
 
-/// The geometric mean, for ratios only, never for a headline latency; `None` unless all values are positive.
-pub fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty() || !values.iter().all(|&value| value > 0.0) {
-        return None;
-    }
-    Some((sum_of(values.iter().map(|value| value.ln())) / values.len() as f64).exp())
-}
-
-/// The harmonic mean, for rates only; `None` unless all values are positive.
-pub fn harmonic_mean(values: &[f64]) -> Option<f64> {
-    if values.is_empty() || !values.iter().all(|&value| value > 0.0) {
-        return None;
-    }
-    Some(values.len() as f64 / sum_of(values.iter().map(|value| value.recip())))
-}
-
 /// The bias-corrected skewness G1; `None` below three values or without spread.
 pub fn skewness(values: &[f64]) -> Option<f64> {
     Moments::of(values)?.skewness
 }
 
 /// The bias-corrected excess kurtosis G2; `None` below four values or without spread.
-pub fn excess_kurtosis(values: &[f64]) -> Option<f64> {
+fn excess_kurtosis(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     if values.len() < 4 {
         return None;
@@ -170,8 +149,6 @@ mod tests {
             assert_close(variance(&data).unwrap(), number(&expected["variance"]), 1e-12);
             assert_close(standard_deviation(&data).unwrap(), number(&expected["std"]), 1e-12);
             assert_close(coefficient_of_variation(&data).unwrap(), number(&expected["cv"]), 1e-12);
-            assert_close(geometric_mean(&data).unwrap(), number(&expected["geometric_mean"]), 1e-12);
-            assert_close(harmonic_mean(&data).unwrap(), number(&expected["harmonic_mean"]), 1e-12);
             assert_close(skewness(&data).unwrap(), number(&expected["skewness_G1"]), 1e-12);
             assert_close(excess_kurtosis(&data).unwrap(), number(&expected["excess_kurtosis_G2"]), 1e-12);
             assert_close(bimodality_coefficient(&data).unwrap(), number(&expected["bimodality_coefficient"]), 1e-12);
@@ -198,8 +175,6 @@ mod tests {
         assert_eq!(excess_kurtosis(&[1.0, 2.0, 4.0]), None);
         assert_eq!(skewness(&[5.0; 10]), None);
         assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);
-        assert_eq!(geometric_mean(&[0.0, 1.0]), None);
-        assert_eq!(harmonic_mean(&[]), None);
     }
 
     #[test]
@@ -212,7 +187,6 @@ mod tests {
     fn not_a_number_does_not_panic() {
         let values = [1.0, f64::NAN, 2.0, 3.0, 4.0];
         assert!(mean(&values).unwrap().is_nan());
-        assert_eq!(geometric_mean(&values), None);
         assert_eq!(skewness(&values), None);
     }
 

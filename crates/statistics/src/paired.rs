@@ -16,7 +16,7 @@ use super::satterthwaite::CombinedError;
 
 pub use super::verdict::Verdict;
 
-/// Why a comparison is inconclusive, and what would help.
+/// Why a comparison is inconclusive, and what would help; without pairs, blocks are runs on each side.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Hint {

@@ -2,7 +2,7 @@
 //!
 //! Input: functions that end in `_sorted` take values sorted by `f64::total_cmp`; the others sort a copy.
 //! Output: `None` for an empty sample or a probability outside 0..=1.
-//! Deliberately absent: every quantile definition but the three named here (statrs's is type 8), and interpolated
+//! Deliberately absent: every quantile definition but type 7 (statrs's is type 8), and interpolated
 //! interval bounds: a bound is a value that was observed, with its rank.
 
 use serde::{Deserialize, Serialize};
@@ -31,15 +31,6 @@ pub struct QuantileInterval {
     pub coverage: f64,
 }
 
-/// A one-sided upper confidence bound of a quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct QuantileBound {
-    /// Rank of the bound, from 1.
-    pub rank: usize,
-    /// The value at that rank.
-    pub value: f64,
-}
-
 /// A sorted copy.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
     let mut copy = values.to_vec();
@@ -58,25 +49,6 @@ pub fn quantile_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
         Some(above) => interpolate(sorted[below], *above, position - position.floor()),
         None => sorted[sorted.len() - 1],
     })
-}
-
-/// The observed value that at least this fraction of the sample does not exceed: x at rank ceil(n p).
-pub fn nearest_rank_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
-    if sorted.is_empty() || !(0.0..=1.0).contains(&probability) {
-        return None;
-    }
-    // n p of 0.07 * 100 is 7.000000000000001; the guard keeps it at rank 7.
-    let rank = (sorted.len() as f64 * probability - 1e-9).ceil().max(1.0) as usize;
-    Some(sorted[rank.min(sorted.len()) - 1])
-}
-
-/// The percentile of MLPerf's load generator: x at the zero-based index floor(n p). For load scenarios only.
-pub fn loadgen_sorted(sorted: &[f64], probability: f64) -> Option<f64> {
-    if sorted.is_empty() || !(0.0..=1.0).contains(&probability) {
-        return None;
-    }
-    let index = (sorted.len() as f64 * probability).floor() as usize;
-    Some(sorted[index.min(sorted.len() - 1)])
 }
 
 /// The median; equal to [`quantile_sorted`] at 1/2, in linear time.
@@ -131,16 +103,6 @@ pub fn quantile_interval_sorted(sorted: &[f64], probability: f64, confidence: f6
     })
 }
 
-/// The smallest order statistic that is at least the quantile with the given confidence; `None` if the sample is too
-/// small for one.
-pub fn quantile_upper_bound_sorted(sorted: &[f64], probability: f64, confidence: f64) -> Option<QuantileBound> {
-    if !is_confidence(confidence) {
-        return None;
-    }
-    let rank = Binomial::new(sorted.len(), probability)?.first_reaching(confidence) + 1;
-    sorted.get(rank - 1).map(|&value| QuantileBound { rank, value })
-}
-
 /// Whether a sample of this effective size supports a tail percentile: its two-sided 95% interval has a finite upper
 /// rank. That takes 36 values for p90, 72 for p95, 368 for p99, 3688 for p99.9.
 pub fn quantile_is_supported(n_effective: f64, probability: f64) -> bool {
@@ -162,7 +124,7 @@ pub fn quantile_support(probability: f64) -> Option<u32> {
     (smallest <= f64::from(u32::MAX)).then_some(smallest as u32)
 }
 
-/// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (method 4.4).
+/// A sample of `count` values that stands for a larger one: type 7 quantiles at (i + 1/2) / count (method 5.3).
 /// A sample that is not larger stands for itself.
 pub fn representatives_sorted(sorted: &[f64], count: usize) -> Vec<f64> {
     if sorted.len() <= count {
@@ -184,18 +146,11 @@ mod tests {
 
     #[test]
     fn reference_quantiles_hold() {
-        type Definition = fn(&[f64], f64) -> Option<f64>;
-        let definitions: [(&str, Definition); 3] = [
-            ("quantile_type7", quantile_sorted),
-            ("quantile_nearest_rank", nearest_rank_sorted),
-            ("quantile_loadgen", loadgen_sorted),
-        ];
         for (_, data, expected) in one_sample() {
             let ordered = sorted(&data);
-            for (key, quantile) in definitions {
-                for (probability, value) in expected[key].as_object().unwrap() {
-                    assert_close(quantile(&ordered, probability.parse().unwrap()).unwrap(), number(value), 1e-12);
-                }
+            for (probability, value) in expected["quantile_type7"].as_object().unwrap() {
+                let actual = quantile_sorted(&ordered, probability.parse().unwrap());
+                assert_close(actual.unwrap(), number(value), 1e-12);
             }
             assert_close(median(&data).unwrap(), number(&expected["median"]), 1e-12);
             let deviation = median_absolute_deviation(&data).unwrap();
@@ -215,11 +170,6 @@ mod tests {
                 assert_close_option(interval.low, &case["lo"], 1e-12);
                 assert_close_option(interval.high, &case["hi"], 1e-12);
                 assert_close(interval.coverage, number(&case["coverage"]), 1e-8);
-            }
-            for case in expected["upper_bound_quantile"].as_array().unwrap() {
-                let bound = quantile_upper_bound_sorted(&ordered, number(&case["p"]), number(&case["conf"]));
-                assert_eq!(bound.map(|bound| bound.rank), optional_count(&case["rank"]));
-                assert_close_option(bound.map(|bound| bound.value), &case["value"], 1e-12);
             }
         }
     }
@@ -256,8 +206,6 @@ mod tests {
         assert_eq!(quantile_sorted(&[1.0, 2.0], 1.0), Some(2.0));
         assert_eq!(quantile_sorted(&[1.0, 2.0], 1.1), None);
         assert_eq!(quantile_sorted(&[1.0, 2.0], f64::NAN), None);
-        assert_eq!(nearest_rank_sorted(&[1.0, 2.0], 0.0), Some(1.0));
-        assert_eq!(loadgen_sorted(&[1.0, 2.0], 1.0), Some(2.0));
         assert_eq!(quantile_interval_sorted(&[], 0.5, 0.95), None);
         assert_eq!(quantile_interval_sorted(&[1.0], 0.5, 1.0), None);
         assert_eq!(median_absolute_deviation(&[5.0]), Some(0.0));

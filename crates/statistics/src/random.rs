@@ -25,7 +25,7 @@ pub fn stream_seed(seed: u64, k: u64) -> u64 {
     mix64(seed.wrapping_add(k.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// The seed of a purpose named by a text, such as `order/<group>` or `bootstrap/<group>/<metric>`.
+/// The seed of a purpose named by a text, such as `order/<group>` or `calibrate/<cell>/<round>`.
 pub fn key_seed(master: u64, text: &str) -> u64 {
     mix64(master ^ fnv1a64(text.as_bytes()))
 }

@@ -4,38 +4,12 @@
 //! them would decide it. Deliberately absent: the sentence, and the advice to measure both sides again in common blocks,
 //! which holds for every one of them.
 
-use serde::{Deserialize, Serialize};
-
 use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
 use super::outlook::Outlook;
+use super::paired::Hint;
 use super::planning::MINIMUM_RUNS;
 use super::satterthwaite::{CombinedError, VariancePart};
 use super::unpaired::UnpairedComparison;
-
-/// Why a comparison is inconclusive, and what would help.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum UnpairedHint {
-    /// A side has fewer runs than any verdict takes.
-    TooFewRuns {
-        /// The number that it takes on each side.
-        needed: usize,
-    },
-    /// There is a difference, but whether it exceeds the margin is open.
-    SizeNotEstablished {
-        /// About how many more runs it takes on each side; `None` when no reasonable number does.
-        #[serde(default)]
-        more_runs: Option<usize>,
-    },
-    /// The interval is too wide to tell.
-    NotEnoughData {
-        /// The relative effect that these runs find with 80% power.
-        detectable_effect: f64,
-        /// About how many more runs it takes on each side; `None` when no reasonable number does, because sessions differ
-        /// too much.
-        more_runs: Option<usize>,
-    },
-}
 
 /// What a log ratio owes its error to.
 #[derive(Clone, Copy, Debug)]
@@ -76,21 +50,21 @@ impl Scatter {
 }
 
 /// What would turn an inconclusive comparison into a verdict.
-pub(super) fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) -> Option<UnpairedHint> {
+pub(super) fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) -> Option<Hint> {
     if !comparison.verdict.is_open() {
         return None;
     }
     let Some(interval) = comparison.interval else {
-        return Some(UnpairedHint::TooFewRuns { needed: MINIMUM_RUNS });
+        return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS });
     };
     let scatter = scatter?;
     let UnpairedComparison { theta, margin, confidence, .. } = *comparison;
     let observations = scatter.baseline.n.max(scatter.candidate.n);
-    let more_runs = Outlook { theta, margin, confidence, observations }.fewest_more(|more| scatter.error(more));
+    let more_blocks = Outlook { theta, margin, confidence, observations }.fewest_more(|more| scatter.error(more));
     if !interval.contains(0.0) {
-        return Some(UnpairedHint::SizeNotEstablished { more_runs });
+        return Some(Hint::SizeNotEstablished { more_blocks });
     }
-    Some(UnpairedHint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_runs })
+    Some(Hint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_blocks })
 }
 
 #[cfg(test)]
@@ -100,7 +74,6 @@ mod tests {
     use crate::Verdict;
     use crate::session_spread::SessionSpread;
     use crate::unpaired::compare_unpaired;
-    use serde_json::json;
 
     /// Ten runs on each side, evenly spaced with a deviation of 1.8% and means of 1 and `center`.
     fn compare(center: f64, spread: SessionSpread) -> UnpairedComparison {
@@ -111,7 +84,7 @@ mod tests {
     #[test]
     fn hint_counts_the_runs_that_it_takes() {
         let actual = compare(1.001, SessionSpread::NONE);
-        let Some(UnpairedHint::NotEnoughData { more_runs: Some(more), detectable_effect }) = actual.hint else {
+        let Some(Hint::NotEnoughData { more_blocks: Some(more), detectable_effect }) = actual.hint else {
             panic!("{actual:?}")
         };
         assert_eq!(Some(detectable_effect), actual.detectable_effect);
@@ -123,11 +96,11 @@ mod tests {
     #[test]
     fn sessions_that_differ_leave_nothing_to_more_runs() {
         let actual = compare(1.001, SessionSpread::assumed(0.03));
-        assert!(matches!(actual.hint, Some(UnpairedHint::NotEnoughData { more_runs: None, .. })), "{actual:?}");
+        assert!(matches!(actual.hint, Some(Hint::NotEnoughData { more_blocks: None, .. })), "{actual:?}");
         let some = compare(1.001, SessionSpread::assumed(0.002));
         let none = compare(1.001, SessionSpread::NONE);
         let more = |comparison: UnpairedComparison| match comparison.hint {
-            Some(UnpairedHint::NotEnoughData { more_runs, .. }) => more_runs,
+            Some(Hint::NotEnoughData { more_blocks, .. }) => more_blocks,
             _ => None,
         };
         assert!(more(some).unwrap() > more(none).unwrap());
@@ -136,16 +109,7 @@ mod tests {
     #[test]
     fn clear_difference_of_open_size_is_named() {
         let clear = compare(1.04, SessionSpread::NONE).hint;
-        assert!(matches!(clear, Some(UnpairedHint::SizeNotEstablished { more_runs: Some(_) })), "{clear:?}");
+        assert!(matches!(clear, Some(Hint::SizeNotEstablished { more_blocks: Some(_) })), "{clear:?}");
         assert_eq!(compare(1.2, SessionSpread::NONE).hint, None);
-    }
-
-    #[test]
-    fn names_in_json_are_fixed() {
-        let hint = UnpairedHint::NotEnoughData { detectable_effect: 0.5, more_runs: None };
-        let expected = json!({ "kind": "not_enough_data", "detectable_effect": 0.5, "more_runs": null });
-        assert_eq!(json!(hint), expected);
-        assert_eq!(serde_json::from_value::<UnpairedHint>(expected).unwrap(), hint);
-        assert_eq!(json!(UnpairedHint::TooFewRuns { needed: 5 }), json!({ "kind": "too_few_runs", "needed": 5 }));
     }
 }

@@ -43,19 +43,10 @@ pub struct StatArgs {
     /// Confidence level of intervals.
     #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
     pub confidence: Ratio,
-    /// Cost of starting a run, in values; used to plan the number of values per run.
-    #[arg(long, value_name = "VALUES", value_parser = cost)]
-    pub run_cost: Option<f64>,
-    /// Also show what four common rules report for the same numbers.
-    #[arg(long, requires = "candidate")]
-    pub usual: bool,
     /// Unit of the values, for display.
     #[arg(long, value_name = "TEXT")]
     pub unit: Option<String>,
-    /// Random seed.
-    #[arg(long, value_name = "N", default_value_t = 42)]
-    pub seed: u64,
-    /// Print every statistic as JSON, at full precision.
+    /// Print estimates and comparison as JSON, at full precision.
     #[arg(long)]
     pub json: bool,
 }
@@ -66,11 +57,6 @@ fn confidence(text: &str) -> Result<Ratio, String> {
         return Ok(ratio);
     }
     Err("the confidence must be between 0 and 1, such as `95%` or `0.95`".to_owned())
-}
-
-fn cost(text: &str) -> Result<f64, String> {
-    let cost = text.parse().ok().filter(|cost: &f64| *cost >= 0.0 && cost.is_finite());
-    cost.ok_or_else(|| "the cost must be a number of values, such as `300`".to_owned())
 }
 
 /// Arguments of `calibrate`.

@@ -9,7 +9,6 @@ mod mser;
 
 pub use drift::{DRIFT_ERRORS, DRIFT_FLOOR, Drift, drift};
 pub use late_warmup::{LEAST_DIFFERENCE, LateWarmup, MINIMUM_SAMPLES, late_warmup};
-pub use mser::{Truncation, mser};
 
 #[cfg(test)]
 mod noisy {

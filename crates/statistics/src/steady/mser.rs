@@ -6,7 +6,7 @@ use crate::moments::mean;
 
 /// Where MSER would cut.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Truncation {
+pub(super) struct Truncation {
     /// Number of samples before the cut.
     pub truncate: usize,
     /// The marginal standard error rule's statistic there.
@@ -19,7 +19,7 @@ pub struct Truncation {
 /// and leaving at least `minimum_groups` groups. An incomplete last group is ignored.
 ///
 /// `None` if there is no cut to judge, and for values that are not finite.
-pub fn mser(samples: &[f64], group: usize, minimum_groups: usize) -> Option<Truncation> {
+pub(super) fn mser(samples: &[f64], group: usize, minimum_groups: usize) -> Option<Truncation> {
     if group == 0 {
         return None;
     }

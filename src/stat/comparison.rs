@@ -205,6 +205,8 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
         ratio: Some(ratio(found.theta)),
         low: ends.map(|[one, other]| one.min(other)),
         high: ends.map(|[one, other]| one.max(other)),
+        detectable: found.detectable,
+        p: found.p,
         ..comparison
     };
     // Either side is enough; each is tested at half the level, so that both together keep it.
@@ -221,8 +223,7 @@ pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> R
         (Claim::Nothing, Some(Hint::NotEnoughData { more_blocks, .. })) => (Reason::NotEnoughData, more_blocks),
         (Claim::Nothing, None) => (Reason::NotEnoughData, None),
     };
-    let Found { verdict, detectable, p, .. } = found;
-    Ok(Comparison { verdict, reason, more, detectable, p, ..comparison })
+    Ok(Comparison { verdict: found.verdict, reason, more, ..comparison })
 }
 
 /// The observations of both series.

@@ -44,7 +44,11 @@ fn short_names(findings: &Findings, longest: usize) -> Vec<String> {
     let names: Vec<String> = sources().map(|source| file_name(&source)).collect();
     let differ = names.iter().enumerate().all(|(index, name)| !names[..index].contains(name));
     let names = if differ { names } else { sources().collect() };
-    names.iter().map(|name| shortened(&printable(name), longest)).collect()
+    let names: Vec<String> = names.iter().map(|name| shortened(&printable(name), longest)).collect();
+    match names.as_slice() {
+        [one, other] if one == other => vec!["baseline".to_owned(), "candidate".to_owned()],
+        _ => names,
+    }
 }
 
 /// The end of a text that is longer than so many columns, since the end of a path says most.
@@ -99,7 +103,7 @@ fn size(side: &Description) -> [String; 4] {
         (Some(runs), _) => ["runs".to_owned(), runs.to_string(), String::new(), values],
         (None, worth) => {
             let worth = worth.filter(|worth| worth.round() < side.values as f64);
-            let worth = worth.map(|worth| format!("autocorrelated: worth {worth:.0} independent ones"));
+            let worth = worth.map(|worth| format!("worth {worth:.0} independent values"));
             ["values".to_owned(), side.values.to_string(), String::new(), worth.unwrap_or_default()]
         }
     }
@@ -182,7 +186,8 @@ fn dependent(findings: &Findings, comparison: &Comparison, one: &str) -> String 
 /// How small a difference these observations tell, and how surely there is one.
 fn evidence(findings: &Findings, comparison: &Comparison) -> Option<String> {
     let (one, _) = observed(findings, comparison);
-    let effect = percent(comparison.detectable?);
+    let detectable = comparison.detectable.filter(|_| comparison.reason != Reason::Dependent);
+    let effect = percent(detectable?);
     let margin = percent(findings.terms.margin);
     let p = comparison.p.map_or(String::new(), |p| format!("; p {} for a difference beyond {margin}", p_value(p)));
     Some(format!("These {one}s detect differences of {effect} or more (80 % power){p}."))

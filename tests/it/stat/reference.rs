@@ -99,11 +99,12 @@ fn the_reference_has_every_name_and_no_other() {
     let drifting: Vec<f64> = long[0].iter().enumerate().map(|(index, value)| value + 0.1 * index as f64).collect();
     place.write("drifting.txt", &lines(&serde_json::json!(drifting)));
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 9] = [
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
         &["long.json"],
         &["a.json", "b.json"],
+        &["small_no_ties-a.txt", "small_no_ties-b.txt"],
         &["wide.txt", "near.txt", "--paired"],
         &["drifting.txt", "long.txt", "--paired"],
         &["mild.txt", "mild-too.txt", "--interleaved"],

@@ -23,7 +23,7 @@ mod fourier;
 mod indicator;
 pub mod interval;
 pub mod looks;
-pub mod mann_whitney;
+mod mann_whitney;
 mod mean_resampling;
 mod mid_ranks;
 pub mod middle_half;
@@ -63,16 +63,13 @@ pub mod warmup;
 pub mod wilson;
 
 pub use course::Course;
-pub use density::{Modality, Mode, modality};
 pub use dependence::Dependence;
 pub use duet::paired_slice_ratio;
 pub use interval::Estimate;
 pub use interval::{Interval, mean_interval};
-pub use mann_whitney::{MannWhitney, NullDistribution, mann_whitney};
 pub use middle_half::middle_half;
 pub use moments::mean;
-pub use moments::{coefficient_of_variation, standard_deviation, variance};
-pub use outlier::{TukeyClasses, tukey_classes};
+pub use moments::standard_deviation;
 pub use paired::compare_paired;
 pub use paired::{Hint, PairedComparison};
 pub use paired_tests::{PairedT, paired_t};
@@ -116,13 +113,12 @@ mod tests {
                 quantile_interval_ess(&values, probability, confidence);
                 quantile_is_supported(fraction, probability);
             }
-            variance(&values);
+            moments::variance(&values);
             moments::bimodality_coefficient(&values);
             mean_interval(&values, confidence);
             mean_interval_ess(&values, fraction);
             density(&values, 64);
-            modality(&values);
-            tukey_classes(&values);
+            density::modality(&values);
             outlier::first_sample_score(&values);
             Distribution::of(&values, 1);
             run_groups(&values);
@@ -144,7 +140,7 @@ mod tests {
         #[test]
         fn no_comparison_panics(values in prop::collection::vec(any::<f64>(), 0..120), fraction: f64, confidence in 0.5_f64..1.0) {
             let (first, second) = values.split_at(values.len() / 2);
-            mann_whitney(first, second);
+            mann_whitney::mann_whitney(first, second);
             welch_anova(&[first, second, &values]);
             holm(&values);
             compare_unpaired(first, second, 0.02, confidence, SessionSpread::NONE);

@@ -92,15 +92,6 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     variance(values).map(f64::sqrt)
 }
 
-/// Standard deviation over mean; `None` below two values or when the mean is zero.
-pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
-    let center = mean(values)?;
-    if center == 0.0 {
-        return None;
-    }
-    standard_deviation(values).map(|deviation| deviation / center)
-}
-
 /// The bias-corrected skewness G1; `None` below three values or without spread.
 pub fn skewness(values: &[f64]) -> Option<f64> {
     Moments::of(values)?.skewness
@@ -148,7 +139,6 @@ mod tests {
             assert_close(mean(&data).unwrap(), number(&expected["mean"]), 1e-12);
             assert_close(variance(&data).unwrap(), number(&expected["variance"]), 1e-12);
             assert_close(standard_deviation(&data).unwrap(), number(&expected["std"]), 1e-12);
-            assert_close(coefficient_of_variation(&data).unwrap(), number(&expected["cv"]), 1e-12);
             assert_close(skewness(&data).unwrap(), number(&expected["skewness_G1"]), 1e-12);
             assert_close(excess_kurtosis(&data).unwrap(), number(&expected["excess_kurtosis_G2"]), 1e-12);
             assert_close(bimodality_coefficient(&data).unwrap(), number(&expected["bimodality_coefficient"]), 1e-12);
@@ -174,7 +164,6 @@ mod tests {
         assert_eq!(skewness(&[1.0, 2.0]), None);
         assert_eq!(excess_kurtosis(&[1.0, 2.0, 4.0]), None);
         assert_eq!(skewness(&[5.0; 10]), None);
-        assert_eq!(coefficient_of_variation(&[-1.0, 1.0]), None);
     }
 
     #[test]

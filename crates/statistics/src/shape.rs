@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::course::Course;
 use super::density::{Modality, Mode, modality};
 use super::moments::{bimodality_coefficient, skewness};
-use super::outlier::{FIRST_SAMPLE_SLOW, first_sample_score, tukey_classes};
+use super::outlier::{FIRST_SAMPLE_SLOW, OutlierCounts, first_sample_score, outlier_counts};
 use super::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation, representatives_sorted, sorted};
 use super::steady::{Drift, drift};
 
@@ -49,44 +49,6 @@ pub struct Distribution {
     pub course: Option<Course>,
 }
 
-/// Samples by Tukey's fences, 1.5 and 3 interquartile ranges from the quartiles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutlierCounts {
-    /// Below the outer fence.
-    pub low_severe: u64,
-    /// Between the lower fences.
-    pub low_mild: u64,
-    /// Inside.
-    pub normal: u64,
-    /// Between the upper fences.
-    pub high_mild: u64,
-    /// Above the outer fence.
-    pub high_severe: u64,
-}
-
-impl OutlierCounts {
-    /// Samples beyond an outer fence.
-    pub fn severe(&self) -> u64 {
-        self.low_severe.saturating_add(self.high_severe)
-    }
-
-    /// All samples.
-    pub fn all(&self) -> u64 {
-        [self.severe(), self.low_mild, self.normal, self.high_mild].into_iter().fold(0, u64::saturating_add)
-    }
-
-    /// The samples of both.
-    pub fn plus(&self, other: &OutlierCounts) -> OutlierCounts {
-        OutlierCounts {
-            low_severe: self.low_severe.saturating_add(other.low_severe),
-            low_mild: self.low_mild.saturating_add(other.low_mild),
-            normal: self.normal.saturating_add(other.normal),
-            high_mild: self.high_mild.saturating_add(other.high_mild),
-            high_severe: self.high_severe.saturating_add(other.high_severe),
-        }
-    }
-}
-
 impl Distribution {
     /// The shape of samples of so many iterations each; `None` without samples.
     pub fn of(samples: &[f64], iterations: u32) -> Option<Distribution> {
@@ -95,7 +57,7 @@ impl Distribution {
         let groups = density_modes(samples);
         let deviation = median_absolute_deviation(samples).filter(|_| middle > 0.0);
         Some(Distribution {
-            outliers: outliers(samples).filter(|_| is_single),
+            outliers: outlier_counts(samples).filter(|_| is_single),
             is_multimodal: groups.as_ref().is_some_and(Modality::is_multimodal),
             modes: groups.map(|groups| groups.modes).unwrap_or_default(),
             skewness: skewness(samples).filter(|_| is_single),
@@ -126,17 +88,6 @@ impl Distribution {
     pub fn is_first_sample_slow(&self) -> bool {
         self.first_sample.is_some_and(|score| score > FIRST_SAMPLE_SLOW)
     }
-}
-
-fn outliers(samples: &[f64]) -> Option<OutlierCounts> {
-    let classes = tukey_classes(samples)?;
-    Some(OutlierCounts {
-        low_severe: classes.low_severe as u64,
-        low_mild: classes.low_mild as u64,
-        normal: classes.normal as u64,
-        high_mild: classes.high_mild as u64,
-        high_severe: classes.high_severe as u64,
-    })
 }
 
 fn density_modes(samples: &[f64]) -> Option<Modality> {

@@ -40,7 +40,7 @@ pub struct TestRule {
 
 impl TestRule {
     fn mann_whitney(baseline: &[f64], candidate: &[f64]) -> Option<Self> {
-        let p = mann_whitney(baseline, candidate)?.p;
+        let p = mann_whitney(baseline, candidate)?;
         Some(TestRule { reports_difference: p < LEVEL, p })
     }
 }

@@ -1,4 +1,4 @@
-//! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.4).
+//! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.2).
 
 use statistics::distribution::{normal_cdf, normal_quantile};
 use statistics::interval::Interval;

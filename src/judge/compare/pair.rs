@@ -40,7 +40,7 @@ pub struct Comparison {
     pub deviation: Option<f64>,
     /// The smallest relative effect that these blocks detect with 80 % power.
     pub detectable: Option<f64>,
-    /// Two-sided p value of a difference beyond the margin, the test that the interval is of (method 6.5).
+    /// Two-sided p value of a difference beyond the margin, the test that the interval is of (method 6.1).
     pub p: Option<f64>,
 }
 

@@ -64,7 +64,7 @@ pub mod prepare {
 
 pub mod worker {
     pub use crate::worker::{
-        Afterwards, Conversation, Data, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run,
+        Afterwards, Data, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, read_outputs, run,
     };
     pub mod backend {
         pub use crate::worker::backend::{
@@ -93,8 +93,8 @@ pub mod worker {
 
 pub mod record {
     pub use crate::record::{
-        Arm, FORMAT, Findings, LocalPaths, Manifest, ModelFile, Outcome, Place, Record, Rehearsed, RuntimeUsed,
-        Session, SpecSource, StoredRun, VariantAccuracy, VariantOrigin,
+        Arm, FORMAT, LocalPaths, Manifest, ModelFile, Outcome, PassFindings, ProjectRoot, Record, Rehearsed,
+        RuntimeUsed, Session, SpecSource, StoredRun, VariantAccuracy, VariantOrigin,
     };
     pub mod revision {
         pub use crate::record::revision::Revision;

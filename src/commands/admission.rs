@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::libraries;
-use super::quiet::Company;
+use super::quiet::OtherUsers;
 use crate::experiment::Experiment;
 use crate::machine::host;
 use crate::plan::Plan;
 use crate::prepare::runtime::Libraries;
-use crate::record::Place;
+use crate::record::ProjectRoot;
 use crate::run::event::Event;
 use crate::run::{self, Prepared, Provenance};
 use crate::spec::Loaded;
@@ -42,7 +42,7 @@ pub(super) struct Admission {
     pub(super) command: String,
     /// The perfrun executable, which workers are started from.
     pub(super) executable: PathBuf,
-    company: Company,
+    others: OtherUsers,
     /// Held until the last run has ended.
     lock: Option<MachineLock>,
 }
@@ -59,7 +59,7 @@ impl Admission {
         experiment: &Experiment,
         plan: &Plan,
         wishes: Wishes<'_>,
-        place: &Place,
+        place: &ProjectRoot,
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
@@ -69,9 +69,9 @@ impl Admission {
         if interrupts.count() > 0 {
             return Ok(None);
         }
-        let company = Company::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
+        let others = OtherUsers::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
         let (command, executable) = (command_line(place), executable()?);
-        Ok(Some(Admission { libraries, command, executable, company, lock }))
+        Ok(Some(Admission { libraries, command, executable, others, lock }))
     }
 
     /// Tries the devices that cells need, and skips the cells of those that cannot be used; false if the user stopped it.
@@ -85,7 +85,7 @@ impl Admission {
     }
 
     /// Tells those who wait for the machine how long that will be, once it is known.
-    pub(super) fn hear(&self, event: &Event<'_>) {
+    pub(super) fn on_event(&self, event: &Event<'_>) {
         if let (Some(lock), Event::Planned { estimate: Some(left), .. }) = (&self.lock, event) {
             lock.expect_end(*left);
         }
@@ -93,7 +93,7 @@ impl Admission {
 
     /// What to say about the machine before measuring.
     pub(super) fn warning(&self) -> Option<String> {
-        self.company.warning()
+        self.others.warning()
     }
 
     /// What goes into a new record beside the plan.
@@ -110,7 +110,7 @@ impl Admission {
             overrides,
             restrictions,
             host: host::describe(),
-            others_cpus: self.company.cpus(),
+            others_cpus: self.others.cpus(),
             libraries: &self.libraries,
             command: self.command.clone(),
             quick,
@@ -146,7 +146,7 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
 }
 
 /// The command as it was typed, without the folders of this user.
-fn command_line(place: &Place) -> String {
+fn command_line(place: &ProjectRoot) -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let path = PathBuf::from(&word);
         if path.is_absolute() { place.relative(&path) } else { word.to_string_lossy().into_owned() }

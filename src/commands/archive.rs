@@ -9,7 +9,7 @@ use crate::experiment::Experiment;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::archive::{self, Content};
-use crate::record::{LocalPaths, Manifest, Place, Record};
+use crate::record::{LocalPaths, Manifest, ProjectRoot, Record};
 use crate::report::{self, Format};
 use crate::results;
 use crate::run;
@@ -24,7 +24,7 @@ const FILES: &str = "files";
 
 /// Packs a record with its report, and with what it was made from where that is asked for.
 pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let record = super::records::open(&place, &arguments.record)?;
     let manifest = &record.manifest;
     let top = &manifest.record;
@@ -58,7 +58,7 @@ fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
 }
 
 /// The files below the root that a record was made from, by their paths, all of them as they were then.
-fn models(record: &Record, place: &Place, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
+fn models(record: &Record, place: &ProjectRoot, ui: &Ui) -> Result<Vec<(String, PathBuf)>, Error> {
     let mut experiment = record.manifest.experiment.clone();
     match LocalPaths::read(&record.folder) {
         Ok(local) => local.restore(&mut experiment),
@@ -95,7 +95,7 @@ fn from_root(experiment: &mut Experiment, root: &Path) {
 
 /// Takes a record from an archive into the local store, and where that is asked for its files to where they were.
 pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     place.create_store()?;
     let store = place.records("");
     std::fs::create_dir_all(&store).map_err(|source| Error::write(&store, source))?;
@@ -145,7 +145,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
 /// # Errors
 ///
 /// One that is here and another: nothing is replaced.
-fn new_files(folder: &Path, place: &Place, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+fn new_files(folder: &Path, place: &ProjectRoot, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
     let mut files = Vec::new();
     let named = named_files(manifest);
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok) {

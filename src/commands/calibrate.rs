@@ -7,7 +7,7 @@ use super::{json_text, print, specs};
 use crate::experiment::{Axis, Design, Experiment, Selector, SelectorError, Vocabulary, parse_selector};
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
-use crate::record::{Place, write_whole};
+use crate::record::{ProjectRoot, write_whole};
 use crate::report::calibration as report;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
-    let place = Place::of(&arguments.spec)?;
+    let place = ProjectRoot::of(&arguments.spec)?;
     let (derived, mut prepared) = derive(&loaded, arguments)?;
     specs::select(&mut prepared.plan, &derived, &overrides)?;
     let groups = prepared
@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
         return Err(Error::refused(message, "`perfrun plan` lists the cells"));
     }
     let rounds = arguments.comparisons.div_ceil(groups);
-    prepared.plan.runs = derived.experiment.looks().most().saturating_mul(rounds);
+    prepared.plan.runs = derived.experiment.interim_analyses().most().saturating_mul(rounds);
     prepared.plan.rounds = rounds;
     let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: false };
     let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
@@ -133,12 +133,12 @@ fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Pr
 fn measure(
     mut job: Job,
     mut live: Live<'_>,
-    place: &Place,
+    place: &ProjectRoot,
     arguments: &CalibrateArgs,
     interrupts: &Interrupts,
 ) -> Result<ExitCode, Error> {
     let ui = live.ui();
-    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.hear(event));
+    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| live.on_event(event));
     live.finish();
     if ended? != Ended::Complete {
         ui.note("interrupted: an incomplete calibration has no result");
@@ -162,7 +162,7 @@ fn json(result: &Calibration) -> Result<String, Error> {
 }
 
 /// Writes both files, and the one by which budgets and conditions are judged later on.
-fn write(result: &Calibration, folder: &Path, place: &Place) -> Result<(), Error> {
+fn write(result: &Calibration, folder: &Path, place: &ProjectRoot) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let text = json(result)? + "\n";
     write_whole(&folder.join("calibration.json"), text.as_bytes())?;

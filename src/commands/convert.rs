@@ -14,11 +14,11 @@ use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
-use crate::prepare::models::{self, Made, ObtainError, Problem, Ranges, Recipe, random_items};
+use crate::prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
 use crate::report::format::bytes;
-use crate::run::dataset::{self, DatasetProblem, ModelData};
+use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
 use crate::run::{Observation, Session};
 use crate::ui::Ui;
@@ -142,9 +142,9 @@ fn check_finite(data: Option<&ModelData>, arguments: &ConvertArgs) -> Result<(),
     }
 }
 
-fn misfit(file: &Path, problem: DatasetProblem, arguments: &ConvertArgs) -> Error {
+fn misfit(file: &Path, problem: DatasetError, arguments: &ConvertArgs) -> Error {
     match problem {
-        DatasetProblem::Write { path, source } => Error::write(&path, source),
+        DatasetError::Write { path, source } => Error::write(&path, source),
         problem => {
             let message = format!("model {}, data {}: {problem}", arguments.model.display(), file.display());
             Error::refused(message, "every array needs the name of an input, and items along its first dimension")
@@ -212,10 +212,10 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
     Ok((resolved.tensors.iter().map(tensor).collect(), u64::from(items).div_ceil(batch) as u32))
 }
 
-fn refused(arguments: &ConvertArgs, problem: Problem) -> Error {
+fn refused(arguments: &ConvertArgs, problem: CacheError) -> Error {
     match problem {
-        Problem::Model(error) => error.into(),
-        Problem::Io { path, source } => ObtainError::Cache { path, source }.into(),
+        CacheError::Model(error) => error.into(),
+        CacheError::Io { path, source } => ObtainError::Cache { path, source }.into(),
         problem => {
             let message = format!("model {}: {problem}", arguments.model.display());
             Error::refused(message, "`perfrun inspect` shows what the model holds")

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::machine::host;
-use crate::record::Place;
+use crate::record::ProjectRoot;
 use crate::record::provenance::{self, Facts};
 use crate::results::{self, Results};
 
@@ -25,7 +25,7 @@ fn read(file: &Path, here: &Facts) -> Option<Results> {
 }
 
 /// Reports made on this machine, the newest first: of this experiment's records, and every committed one.
-pub(super) fn reports_of_this_machine(place: &Place, experiment: &str) -> Vec<Results> {
+pub(super) fn reports_of_this_machine(place: &ProjectRoot, experiment: &str) -> Vec<Results> {
     let here = provenance::machine(&host::describe());
     let mut folders = vec![place.report(experiment)];
     folders.extend(newest(&place.records(experiment)));
@@ -74,7 +74,7 @@ pub(super) mod tests {
     #[test]
     fn the_newest_report_of_this_machine_comes_first_and_no_other_machine_is_heard() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let nothing = serde_json::json!([]);
         write(&place.report("x"), "2026-01-01T00:00:00Z", true, "[]", nothing.clone());
         write(&place.report("y"), "2026-01-03T00:00:00Z", false, "[]", nothing.clone());

@@ -1,7 +1,7 @@
 //! `perfrun explain`: what a code, a key or a metric means.
 
 use super::print;
-use crate::spec::explain::{self, UnknownWord};
+use crate::spec::explain::{self, UnknownWordError};
 use crate::ui::cli::ExplainArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, explain as words};
@@ -15,7 +15,7 @@ pub(super) fn run(arguments: &ExplainArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.json { super::print_json(ui, &explanation) } else { print(ui, &words::describe(ui, &explanation)) }
 }
 
-fn refusal(unknown: &UnknownWord) -> Error {
+fn refusal(unknown: &UnknownWordError) -> Error {
     let near: Vec<String> = unknown.near.iter().map(|word| format!("`{word}`")).collect();
     let hint = match near.as_slice() {
         [] => "`perfrun explain` lists everything that can be explained".to_owned(),

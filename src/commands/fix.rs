@@ -17,7 +17,7 @@ pub(super) fn run(ui: &Ui) -> Result<ExitCode, Error> {
     }
     print(ui, &words(&locked))?;
     let is_done = locked.iter().all(|one| one.outcome.is_ok());
-    Ok(if is_done { ExitCode::Done } else { ExitCode::Mendable })
+    Ok(if is_done { ExitCode::Done } else { ExitCode::UserError })
 }
 
 fn words(locked: &[Locked]) -> String {

@@ -12,7 +12,7 @@ use crate::diff::{Side, Spreads, frames_differ};
 use crate::experiment::{self, Axis, Device, SelectorError, Vocabulary};
 use crate::history::{History, Point, history, page};
 use crate::record::git::{Repository, UNSHALLOW};
-use crate::record::{Place, StoreError, write_whole};
+use crate::record::{ProjectRoot, StoreError, write_whole};
 use crate::results::{Cell, Measured, Results, Wanted};
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -20,7 +20,7 @@ use crate::ui::{self, Ui};
 use crate::vocabulary::metric::MetricReference;
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let experiment = &experiment(&place, arguments)?;
     let mut points = committed(&place, experiment, arguments, ui)?;
     if !arguments.committed {
@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// The experiment that is named, or the only one.
-fn experiment(place: &Place, arguments: &HistoryArgs) -> Result<String, Error> {
+fn experiment(place: &ProjectRoot, arguments: &HistoryArgs) -> Result<String, Error> {
     if let Some(name) = &arguments.experiment {
         return Ok(name.clone());
     }
@@ -78,7 +78,7 @@ const MOST_POINTS: usize = 32;
 /// How much each cell differs from session to session, where the history up to the older side says it: from five sessions
 /// on, in the stretch that the older side belongs to (method 6.2).
 pub(super) fn spreads(
-    place: &Place,
+    place: &ProjectRoot,
     source: &Source,
     baseline: &Side,
     candidate: &Side,
@@ -110,7 +110,7 @@ pub(super) fn spreads(
 }
 
 /// The repository around the reports; warns where git refuses it, and where older commits are missing from it.
-pub(super) fn readable(place: &Place, ui: &Ui) -> Option<Repository> {
+pub(super) fn readable(place: &ProjectRoot, ui: &Ui) -> Option<Repository> {
     match Repository::around(&place.root) {
         Ok(repository) => {
             if repository.as_ref().is_some_and(Repository::is_shallow) {
@@ -127,7 +127,7 @@ pub(super) fn readable(place: &Place, ui: &Ui) -> Option<Repository> {
 }
 
 /// The reports that commits have, oldest first.
-fn committed(place: &Place, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
+fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
     let Some(repository) = readable(place, ui) else { return Ok(Vec::new()) };
     let path = path_of_report(place, &repository, experiment);
     let head = match repository.commit(&arguments.revision) {
@@ -149,7 +149,7 @@ fn committed(place: &Place, experiment: &str, arguments: &HistoryArgs, ui: &Ui) 
 }
 
 /// Adds what was measured here and never committed; times of one form sort as texts.
-fn add_records(place: &Place, experiment: &str, points: &mut Vec<Point>) {
+fn add_records(place: &ProjectRoot, experiment: &str, points: &mut Vec<Point>) {
     let known: HashSet<String> = points.iter().map(|point| point.results.record.clone()).collect();
     let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
     let is_whole = |results: &Results| {

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 use onnx::zoo::{Settings, of, signature};
-use onnx::{Interface, ShapeProblem};
+use onnx::{Interface, ShapeError};
 use reading::plain_file;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
 use crate::machine::host;
 use crate::prepare::models::ObtainError;
-use crate::record::{Place, write_whole};
+use crate::record::{ProjectRoot, write_whole};
 use crate::spec::{self, absolute, fitting_name};
 use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
@@ -148,7 +148,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let file = absolute(Path::new(""), &target);
     let folder = file.parent().unwrap_or(Path::new("/"));
     let models = nameable(models, Some(folder), ui)?;
-    let place = Place::of(&file)?;
+    let place = ProjectRoot::of(&file)?;
     let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
     let schema = own_schema.clone().unwrap_or_else(|| place.schema());
     let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema).to_string_lossy());
@@ -305,12 +305,12 @@ enum Sizes {
 impl Sizes {
     fn of(interface: &Interface) -> Self {
         match InputPoint::default().resolve(interface) {
-            Err(ShapeProblem::FreeDimensions { dimensions, example }) => {
-                let Some(named) = ShapeProblem::proposed(&dimensions) else { return Sizes::Shapes(example) };
+            Err(ShapeError::FreeDimensions { dimensions, example }) => {
+                let Some(named) = ShapeError::proposed(&dimensions) else { return Sizes::Shapes(example) };
                 Sizes::Named(named.into_iter().map(|(key, size)| (key.to_owned(), size)).collect())
             }
             // How many dimensions they have is a guess too.
-            Err(ShapeProblem::UnknownRank { tensors }) => {
+            Err(ShapeError::UnknownRank { tensors }) => {
                 Sizes::Shapes(tensors.into_iter().map(|tensor| (tensor, vec![1, 128])).collect())
             }
             _ => Sizes::Named(BTreeMap::new()),

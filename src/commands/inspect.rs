@@ -7,7 +7,7 @@ use onnx::cost::{Cost, OperatorCost};
 use onnx::{Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
 
 use super::{json_text, print, shapes};
-use crate::data::below::{OutOfBounds, files_below};
+use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::Values;
 use crate::report::format;
 use crate::ui::Ui;
@@ -76,7 +76,7 @@ pub(super) fn model_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             continue;
         }
         let models = files_below(path, None, |file| file.extension().is_some_and(|end| end == "onnx"))
-            .map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
+            .map_err(|beyond| Error::refused(beyond.to_string(), OutOfBoundsError::HINT))?;
         if models.is_empty() {
             return Err(Error::refused(
                 format!("no .onnx file below {}", path.display()),

@@ -11,7 +11,7 @@ use super::{print, print_json};
 use crate::experiment::Grade;
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize_briefly;
-use crate::record::{Detail, Manifest, Place, Record};
+use crate::record::{Detail, Manifest, ProjectRoot, Record};
 use crate::report::format::{bytes, count};
 use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::results;
@@ -37,7 +37,7 @@ struct Listed {
 }
 
 pub(super) fn list(arguments: &ListArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let listed: Vec<Listed> = place.all_records().iter().rev().map(|folder| Listed::of(folder)).collect();
     if arguments.json {
         return print_json(ui, &listed);
@@ -129,7 +129,7 @@ fn overview(listed: &[Listed]) -> Overview {
 }
 
 pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let going = superfluous(&place, arguments)?;
     if going.is_empty() {
         return print(ui, "nothing to remove\n");
@@ -152,7 +152,7 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
 /// The records that are older than the newest complete one of their experiment, but for the newest whole ones and those
 /// that a committed report is made from. One that was interrupted, or a quick look, takes no place of a whole one, and
 /// what is newer than what stays may still be measured.
-fn superfluous(place: &Place, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
+fn superfluous(place: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathBuf>, Error> {
     let reported = reported(place)?;
     let mut by_experiment: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
     for folder in place.all_records() {
@@ -194,7 +194,7 @@ fn is_whole(manifest: &Manifest) -> bool {
 /// # Errors
 ///
 /// A report that cannot be read: its record would be taken for one that nobody needs.
-fn reported(place: &Place) -> Result<BTreeSet<String>, Error> {
+fn reported(place: &ProjectRoot) -> Result<BTreeSet<String>, Error> {
     let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
     let files = folders.map(|entry| entry.path().join(results::FILE)).filter(|file| file.is_file());
     files.map(|file| Ok(results::read(&file)?.record)).collect()

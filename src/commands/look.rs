@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::init::{self, Question};
 use super::{run, specs};
 use crate::experiment::{Experiment, InputPoint, ZOO};
-use crate::record::Place;
+use crate::record::ProjectRoot;
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Resu
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
     let shown = PathBuf::from(words(&arguments.specs));
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let mut loaded = specs::parse(&shown, &text, &overrides)?;
     specs::obtain(&mut loaded.experiment, interrupts, ui)?;
     ui.warnings(&loaded.warnings);

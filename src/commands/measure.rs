@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::admission::{Admission, Wishes};
-use crate::record::{Outcome, Place, Record};
+use crate::record::{Outcome, ProjectRoot, Record};
 use crate::run::event::Event;
 use crate::run::{self, Ended};
 use crate::spec::Loaded;
@@ -16,7 +16,7 @@ use crate::worker::Interrupts;
 pub(super) struct Measurement<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) file: &'a Path,
-    pub(super) place: &'a Place,
+    pub(super) place: &'a ProjectRoot,
     pub(super) wishes: Wishes<'a>,
     /// Values of `--set`.
     pub(super) overrides: &'a [String],
@@ -45,8 +45,8 @@ pub(super) fn measure(
     let mut job = run::create(prepared, place, provenance)?;
     let mut live = Live::new(ui, admission.warning());
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
-        admission.hear(event);
-        live.hear(event);
+        admission.on_event(event);
+        live.on_event(event);
     });
     live.finish();
     match ended? {

@@ -4,14 +4,14 @@ use reading::plain_file;
 
 use super::report::{Wanted, choose};
 use crate::record::merge::{MergeError, Part, merge};
-use crate::record::{Place, Record, provenance};
+use crate::record::{ProjectRoot, Record, provenance};
 use crate::spec;
 use crate::ui::Ui;
 use crate::ui::cli::MergeArgs;
 use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     let parts = arguments.records.iter().map(|text| part(&place, text)).collect::<Result<Vec<_>, Error>>()?;
     check_names(&parts)?;
     let refused = |error: MergeError| Error::refused(error.to_string(), error.hint());
@@ -46,12 +46,12 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let folder = target.folder.unwrap_or_else(|| record.folder.clone());
     let written =
         super::report::write(&record, super::report::Destination::replacing(&folder), &arguments.format, &[], ui)?;
-    let goals = if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done };
+    let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
     Ok(super::run::outcome(&record).worst(goals))
 }
 
 /// A record, and the name of its machine: as it is given, or made of the processor.
-fn part(place: &Place, text: &str) -> Result<Part, Error> {
+fn part(place: &ProjectRoot, text: &str) -> Result<Part, Error> {
     let named = text.split_once('=').filter(|(name, _)| spec::is_name(name) && place.record(text).is_none());
     let record = super::records::open(place, named.map_or(text, |(_, record)| record))?;
     let own = || provenance::name_of_machine(&provenance::machine(&record.manifest.host));

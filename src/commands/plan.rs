@@ -1,11 +1,11 @@
 //! `perfrun plan`: the matrix before anything is measured.
 
-use super::expected::expected;
+use super::forecast::forecasts;
 use super::validate::check_runs;
 use super::{print, print_json, records, specs};
 use crate::judge::compare::{judge, proposal};
 use crate::judge::summary::summarize_briefly;
-use crate::record::Place;
+use crate::record::ProjectRoot;
 use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.json {
         return print_json(ui, &prepared.plan);
     }
-    let expected = expected(&loaded.experiment, &prepared, &Place::of(spec)?);
+    let expected = forecasts(&loaded.experiment, &prepared, &ProjectRoot::of(spec)?);
     print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))?;
     check_runs(&prepared, |_| false).map(|()| ExitCode::Done)
 }
@@ -41,7 +41,7 @@ fn propose(record: &str, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Erro
         let message = format!("--precision {} is out of range", arguments.precision);
         return Err(Error::refused(message, "use a share between 0% and 100%, such as `--precision 1%`"));
     }
-    let record = records::open(&Place::here()?, record)?;
+    let record = records::open(&ProjectRoot::here()?, record)?;
     let proposals = proposal::propose(&record.manifest, &record.runs, relative);
     if proposals.is_empty() {
         return Err(Error::refused(

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 
 use crate::history::Point;
 use crate::record::git::{Blob, FileReader, Repository};
-use crate::record::{Place, StoreError};
+use crate::record::{ProjectRoot, StoreError};
 use crate::results::{self, Wanted};
 
 /// Where a report lies, as git names it.
-pub(super) fn path_of_report(place: &Place, repository: &Repository, experiment: &str) -> String {
+pub(super) fn path_of_report(place: &ProjectRoot, repository: &Repository, experiment: &str) -> String {
     let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
     let file = format!("reports/{experiment}/{}", results::FILE);
     root.map_or_else(|| file.clone(), |root| format!("{root}/{file}"))
@@ -50,7 +50,7 @@ pub(super) fn points(
 }
 
 /// Experiments with a report.
-pub(super) fn experiments(place: &Place) -> Vec<String> {
+pub(super) fn experiments(place: &ProjectRoot) -> Vec<String> {
     let folders = std::fs::read_dir(place.root.join("reports")).into_iter().flatten().flatten();
     let with_results = folders.filter(|folder| folder.path().join(results::FILE).is_file());
     let mut names: Vec<String> = with_results.map(|folder| folder.file_name().to_string_lossy().into_owned()).collect();

@@ -13,7 +13,7 @@ use crate::worker::Interrupts;
 
 /// What was seen just before measuring; nothing with a script, which other processes do not disturb.
 #[derive(Debug, Default)]
-pub(super) struct Company {
+pub(super) struct OtherUsers {
     neighbours: Vec<Neighbour>,
     /// Who is too busy, in words; by the rule of `W_LOAD`.
     busy: Option<String>,
@@ -33,7 +33,7 @@ fn of_environment() -> Result<Nanos, Error> {
     text.parse().map_err(refused)
 }
 
-impl Company {
+impl OtherUsers {
     /// Who is here before a measurement, after waiting as the user asked; nobody is looked for where a script is run.
     ///
     /// # Errors
@@ -46,14 +46,14 @@ impl Company {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Self, Error> {
-        let company = match is_real {
-            true => Company::after_waiting(wait.map_or_else(of_environment, Ok)?, interrupts, ui),
-            false => Company::default(),
+        let others = match is_real {
+            true => OtherUsers::after_waiting(wait.map_or_else(of_environment, Ok)?, interrupts, ui),
+            false => OtherUsers::default(),
         };
         if require.quiet {
-            company.require_none()?;
+            others.require_none()?;
         }
-        Ok(company)
+        Ok(others)
     }
 
     /// Looks, and looks again until the machine is quiet or `wait` is over.
@@ -65,7 +65,7 @@ impl Company {
             let neighbours = host::neighbours();
             let busy = Others::of(&neighbours, Kernel::here().load()).why_not_quiet(&host);
             let is_over = Instant::now() >= give_up || interrupts.count() > 0;
-            let Some(who) = busy.as_ref().filter(|_| !is_over) else { return Company { neighbours, busy } };
+            let Some(who) = busy.as_ref().filter(|_| !is_over) else { return OtherUsers { neighbours, busy } };
             if !told {
                 told = true;
                 ui.labelled("waiting", &format!("up to {wait} for a quiet machine: {who} (--wait 0s does not wait)"));
@@ -103,15 +103,15 @@ mod tests {
 
     #[test]
     fn a_busy_machine_is_told_and_refused_where_quiet_is_required() {
-        let company = Company { neighbours: Vec::new(), busy: Some("rustc used 1.9 of 2 processors".to_owned()) };
+        let others = OtherUsers { neighbours: Vec::new(), busy: Some("rustc used 1.9 of 2 processors".to_owned()) };
         assert_eq!(
-            company.warning().as_deref(),
+            others.warning().as_deref(),
             Some(
                 "BUSY: rustc used 1.9 of 2 processors; expect higher latencies and more noise (--wait 5m waits for quiet)"
             )
         );
-        assert!(company.require_none().is_err());
-        assert!(Company::default().require_none().is_ok());
-        assert_eq!(Company::default().warning(), None);
+        assert!(others.require_none().is_err());
+        assert!(OtherUsers::default().require_none().is_ok());
+        assert_eq!(OtherUsers::default().warning(), None);
     }
 }

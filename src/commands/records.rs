@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::record::{LATEST, Place, Record};
+use crate::record::{LATEST, ProjectRoot, Record};
 use crate::ui::error::Error;
 
 /// Opens the record of that folder or name, or the newest.
@@ -10,7 +10,7 @@ use crate::ui::error::Error;
 /// # Errors
 ///
 /// None of that name, and a record that cannot be read.
-pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
+pub(super) fn open(place: &ProjectRoot, text: &str) -> Result<Record, Error> {
     Ok(Record::open(&find(place, text)?)?)
 }
 
@@ -19,7 +19,7 @@ pub(super) fn open(place: &Place, text: &str) -> Result<Record, Error> {
 /// # Errors
 ///
 /// None of that name.
-pub(super) fn find(place: &Place, text: &str) -> Result<PathBuf, Error> {
+pub(super) fn find(place: &ProjectRoot, text: &str) -> Result<PathBuf, Error> {
     place.record(text).ok_or_else(|| {
         let here = place.all_records();
         let newest: Vec<String> = here.iter().rev().take(3).map(|folder| place.relative(folder)).collect();

@@ -12,7 +12,7 @@ use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
 use crate::judge::summary::summarize;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
-use crate::record::{Detail, Manifest, Place, Record, StoreError, write_whole};
+use crate::record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
 use crate::report::format::count;
 use crate::report::{self, Composed, Format, Rendered, UserTemplate};
 use crate::results::{self, Cell, Results, Status};
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // A path is taken at its word; anything else is a name.
     let found = match arguments.record.exists() {
         true => arguments.record.clone(),
-        false => records::find(&Place::here()?, &arguments.record.to_string_lossy())?,
+        false => records::find(&ProjectRoot::here()?, &arguments.record.to_string_lossy())?,
     };
     let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| format.is_whole_page());
     let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
@@ -131,7 +131,7 @@ pub(super) struct Target {
 /// # Errors
 ///
 /// A folder that cannot be written, which is better known before measuring than after.
-pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
+pub(super) fn target(place: &ProjectRoot, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
     let whole = super::specs::restrictions(&arguments.overrides).is_empty();
     let target = choose(place, &loaded.experiment.name, whole, &Wanted::of(arguments));
     if let Some(folder) = &target.folder {
@@ -141,7 +141,7 @@ pub(super) fn target(place: &Place, loaded: &Loaded, arguments: &RunArgs) -> Res
 }
 
 /// As [`target`], for a record that is taken up again.
-pub(super) fn target_of_record(place: &Place, record: &Record, arguments: &RunArgs) -> Target {
+pub(super) fn target_of_record(place: &ProjectRoot, record: &Record, arguments: &RunArgs) -> Target {
     let manifest = &record.manifest;
     let now = plain_file::text(&place.root.join(&manifest.spec.path));
     if arguments.output.is_none() && !now.is_ok_and(|text| text == manifest.spec.text) {
@@ -176,7 +176,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-pub(super) fn choose(place: &Place, experiment: &str, whole: bool, wanted: &Wanted<'_>) -> Target {
+pub(super) fn choose(place: &ProjectRoot, experiment: &str, whole: bool, wanted: &Wanted<'_>) -> Target {
     if let Some(output) = wanted.output {
         return Target { folder: Some(output.to_owned()), note: None };
     }

@@ -13,7 +13,7 @@ use crate::diff::page::ReproductionPage;
 use crate::diff::{Side, Stale, reproduction};
 use crate::experiment::{Axis, Device, Experiment, Package, Runtime};
 use crate::prepare::runtime::{self, Progress};
-use crate::record::Place;
+use crate::record::ProjectRoot;
 use crate::results::Results;
 use crate::run;
 use crate::spec::{self, Loaded};
@@ -25,7 +25,7 @@ use crate::worker::backend;
 pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     let there = read_results(&arguments.results)?;
-    let place = Place::of(&arguments.results)?;
+    let place = ProjectRoot::of(&arguments.results)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
     check_trust(&loaded, arguments)?;
     specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         let text = if arguments.markdown { page.markdown()? } else { crate::ui::diff::reproduction(&page, ui) };
         super::print(ui, &text)?;
     }
-    Ok(code.worst(if found.fails() { ExitCode::GateFell } else { ExitCode::Done }))
+    Ok(code.worst(if found.fails() { ExitCode::CheckFailed } else { ExitCode::Done }))
 }
 
 /// What the results say of the specification, by its field.
@@ -72,7 +72,7 @@ fn overrides(there: &Results) -> Vec<String> {
 }
 
 /// The specification that was measured, as if it lay where it did.
-fn specification(there: &Results, place: &Place, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
+fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
     let text = |field: &str| of_specification(there, field).and_then(Value::as_str);
     let (Some(path), Some(text)) = (text("path"), text("text")) else {
         let message = format!("{} does not contain its specification", shown.display());

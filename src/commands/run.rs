@@ -6,7 +6,7 @@ use reading::plain_file;
 
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
-use super::expected::expected;
+use super::forecast::forecasts;
 use super::look;
 use super::report::Destination;
 use super::specs;
@@ -17,7 +17,7 @@ use crate::judge::summary::LEAST_RUNS;
 use crate::machine::host;
 use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
-use crate::record::{Arm, LocalPaths, Outcome, Place, Record};
+use crate::record::{Arm, LocalPaths, Outcome, ProjectRoot, Record};
 use crate::report::format::percent;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
         ui.warnings(&loaded.warnings);
         let restrictions = specs::restrictions(&arguments.overrides);
-        code = code.worst(one((path, &Place::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);
+        code = code.worst(one((path, &ProjectRoot::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);
         if code == ExitCode::Interrupted {
             break;
         }
@@ -73,7 +73,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// One specification, one record; `restrictions` are what makes it less than the specification.
 pub(super) fn one(
-    (path, place): (&Path, &Place),
+    (path, place): (&Path, &ProjectRoot),
     loaded: &Loaded,
     arguments: &RunArgs,
     restrictions: Vec<String>,
@@ -93,7 +93,7 @@ pub(super) fn one(
         require_devices(&prepared)?;
     }
     if arguments.dry_run {
-        let expected = expected(&loaded.experiment, &prepared, place);
+        let expected = forecasts(&loaded.experiment, &prepared, place);
         return super::print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected));
     }
     specs::tell_doubts(loaded, &prepared, ui);
@@ -139,7 +139,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     }
     run::check_format(&record)?;
     let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
-    let place = Place::of(&absolute)?;
+    let place = ProjectRoot::of(&absolute)?;
     let mut experiment = record.manifest.experiment.clone();
     LocalPaths::read(&record.folder)?.restore(&mut experiment);
     let plan = &record.manifest.plan;
@@ -154,7 +154,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
 
 fn execute(
     mut job: Job,
-    place: &Place,
+    place: &ProjectRoot,
     target: super::report::Target,
     arguments: &RunArgs,
     interrupts: &Interrupts,
@@ -165,8 +165,8 @@ fn execute(
         ui.note(note);
     }
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
-        admission.hear(event);
-        live.hear(event);
+        admission.on_event(event);
+        live.on_event(event);
     });
     live.finish();
     let ended = ended.inspect_err(|_| ui.note(&continuation(place, &job.record)))?;
@@ -196,7 +196,7 @@ fn execute(
     if arguments.open {
         super::report::open(&written.files, ui);
     }
-    let goals = if written.misses_goals { ExitCode::GateFell } else { ExitCode::Done };
+    let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
     Ok(outcome(&job.record).worst(goals))
 }
 
@@ -223,7 +223,7 @@ fn below_requirement(record: &Record, refusal: Refusal) -> Error {
 
 /// How much identical arms differ on this machine from block to block, if a calibration or the committed report of this
 /// experiment says so.
-fn known_spread(place: &Place, experiment: &str) -> Option<f64> {
+fn known_spread(place: &ProjectRoot, experiment: &str) -> Option<f64> {
     let here = provenance::machine(&host::describe());
     let own = report_of_this_machine(&place.report(experiment));
     own.and_then(|report| report.detectable_effect.block_deviation).or_else(|| {
@@ -243,7 +243,7 @@ pub(super) fn outcome(record: &Record) -> ExitCode {
 }
 
 /// How to go on with a record that is not complete.
-fn continuation(place: &Place, record: &Record) -> String {
+fn continuation(place: &ProjectRoot, record: &Record) -> String {
     let kept = if record.runs.is_empty() { "" } else { "finished runs are kept; " };
     format!("{kept}continue with: perfrun run --resume {}", place.relative(&record.folder))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use onnx::{Interface, Resolved, ShapeProblem, Signature};
+use onnx::{Interface, Resolved, ShapeError, Signature};
 
 use crate::experiment::{BATCH, InputPoint, Values};
 use crate::ui::cli::Size;
@@ -12,14 +12,14 @@ use crate::ui::cli::Size;
 /// # Errors
 ///
 /// What is still open, or does not fit.
-pub(super) fn resolve(interface: &Interface, sizes: &[Size], values: Values) -> Result<Resolved, ShapeProblem> {
+pub(super) fn resolve(interface: &Interface, sizes: &[Size], values: Values) -> Result<Resolved, ShapeError> {
     let asked = InputPoint { values, ..point(interface.signature(), sizes) };
     match asked.resolve(interface) {
-        Err(problem @ ShapeProblem::FreeDimensions { .. }) if !asked.dimensions.contains_key(BATCH) => {
+        Err(problem @ ShapeError::FreeDimensions { .. }) if !asked.dimensions.contains_key(BATCH) => {
             let mut with_batch = asked;
             with_batch.dimensions.insert(BATCH.to_owned(), 1);
             match with_batch.resolve(interface) {
-                Err(ShapeProblem::NoBatch | ShapeProblem::FixedBatch { .. }) => Err(problem),
+                Err(ShapeError::NoBatch | ShapeError::FixedBatch { .. }) => Err(problem),
                 resolved => resolved,
             }
         }
@@ -45,10 +45,10 @@ fn point(signature: &Signature, sizes: &[Size]) -> InputPoint {
 }
 
 /// What to type where sizes are missing; else what a specification would have to say.
-pub(super) fn remedy(problem: &ShapeProblem) -> String {
+pub(super) fn remedy(problem: &ShapeError) -> String {
     match problem {
-        ShapeProblem::FreeDimensions { dimensions, example } => {
-            let words: Vec<String> = match ShapeProblem::proposed(dimensions) {
+        ShapeError::FreeDimensions { dimensions, example } => {
+            let words: Vec<String> = match ShapeError::proposed(dimensions) {
                 Some(keys) => keys.into_iter().map(|(name, size)| format!("{name}={size}")).collect(),
                 None => example
                     .iter()
@@ -57,12 +57,12 @@ pub(super) fn remedy(problem: &ShapeProblem) -> String {
             };
             typed("set them, for example", &words)
         }
-        ShapeProblem::Misfit(misfit) => {
+        ShapeError::Misfit(misfit) => {
             let named = misfit.open.as_ref().and_then(|open| Some((open.name.clone()?, open.wants)));
             let Some((name, size)) = named else { return problem.remedy() };
             typed("set", &[Size { name, sizes: vec![size] }.to_string()])
         }
-        ShapeProblem::UnknownRank { tensors } => {
+        ShapeError::UnknownRank { tensors } => {
             let words: Vec<String> = tensors.iter().map(|tensor| format!("{tensor}=1x128")).collect();
             format!("give whole shapes, for example `--inputs '{}'`", words.join(","))
         }

@@ -10,7 +10,7 @@ use super::history::readable;
 use super::points::{experiments, path_of_report, points};
 use crate::history::Point;
 use crate::record::git::Repository;
-use crate::record::{Place, write_whole};
+use crate::record::{ProjectRoot, write_whole};
 use crate::results::{self, Wanted};
 use crate::site::{Known, Site, SiteError, columns};
 use crate::spec;
@@ -19,7 +19,7 @@ use crate::ui::cli::SiteArgs;
 use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = Place::here()?;
+    let place = ProjectRoot::here()?;
     check_folder(&arguments.output)?;
     let repository = readable(&place, ui);
     let known = known(&place, repository.as_ref(), arguments, ui)?;
@@ -62,7 +62,12 @@ fn check_folder(folder: &Path) -> Result<(), Error> {
 }
 
 /// Every experiment with its reports: those of commits, and that of the working tree where nobody committed it yet.
-fn known(place: &Place, repository: Option<&Repository>, arguments: &SiteArgs, ui: &Ui) -> Result<Vec<Known>, Error> {
+fn known(
+    place: &ProjectRoot,
+    repository: Option<&Repository>,
+    arguments: &SiteArgs,
+    ui: &Ui,
+) -> Result<Vec<Known>, Error> {
     let head = match repository.map(|repository| repository.commit(&arguments.revision)) {
         Some(Ok(head)) => Some(head),
         // A repository without a commit, or none at all, has the reports that lie there.

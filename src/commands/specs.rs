@@ -7,7 +7,7 @@ use reading::plain_file;
 use tracing::info;
 
 use super::{inspect, look};
-use crate::data::below::{OutOfBounds, files_below};
+use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
 use crate::experiment::{Design, Experiment};
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
@@ -40,8 +40,8 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             }
             continue;
         }
-        let below =
-            files_below(path, None, is_spec).map_err(|beyond| Error::refused(beyond.to_string(), OutOfBounds::HINT))?;
+        let below = files_below(path, None, is_spec)
+            .map_err(|beyond| Error::refused(beyond.to_string(), OutOfBoundsError::HINT))?;
         if below.is_empty() {
             return Err(nothing_below(path));
         }

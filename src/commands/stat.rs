@@ -7,7 +7,7 @@ use reading::plain_file;
 use statistics::SessionSpread;
 
 use super::{json_text, print};
-use crate::stat::{self, Series, Terms};
+use crate::stat::{self, Series, StatOptions};
 use crate::ui::cli::StatArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
@@ -28,8 +28,8 @@ pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
     print(ui, &text)
 }
 
-fn terms(arguments: &StatArgs) -> Terms {
-    Terms {
+fn terms(arguments: &StatArgs) -> StatOptions {
+    StatOptions {
         confidence: arguments.confidence.0,
         margin: arguments.margin.0,
         direction: if arguments.higher_is_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter },

@@ -14,7 +14,7 @@ pub(crate) const MOST_ENTRIES: usize = 100_000;
 
 /// Why a folder is not searched to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum OutOfBounds {
+pub(crate) enum OutOfBoundsError {
     /// More than anybody keeps models or specifications in.
     #[error("`{}` holds more than {MOST_ENTRIES} files and folders", .0.display())]
     Entries(PathBuf),
@@ -26,7 +26,7 @@ pub(crate) enum OutOfBounds {
     FileSystem(PathBuf),
 }
 
-impl OutOfBounds {
+impl OutOfBoundsError {
     /// What to do about it.
     pub(crate) const HINT: &str = "name a smaller folder, or the files; links are followed";
 }
@@ -42,7 +42,7 @@ pub(crate) fn files_below(
     folder: &Path,
     levels: Option<usize>,
     wanted: impl Fn(&Path) -> bool,
-) -> Result<Vec<PathBuf>, OutOfBounds> {
+) -> Result<Vec<PathBuf>, OutOfBoundsError> {
     let is_cache = |entry: &DirEntry| entry.file_type().is_dir() && entry.path().join("CACHEDIR.TAG").is_file();
     let is_hidden = |entry: &DirEntry| entry.file_name().to_string_lossy().starts_with('.');
     let visible = |entry: &DirEntry| entry.depth() == 0 || !is_hidden(entry) && !is_cache(entry);
@@ -51,16 +51,16 @@ pub(crate) fn files_below(
     let mut files = Vec::new();
     for (number, entry) in walk.into_iter().filter_entry(visible).enumerate() {
         if number > MOST_ENTRIES {
-            return Err(OutOfBounds::Entries(folder.to_owned()));
+            return Err(OutOfBoundsError::Entries(folder.to_owned()));
         }
         // A link into itself and an unreadable folder hold nothing that could be measured.
         let Ok(entry) = entry else { continue };
         let is_entered = entry.file_type().is_dir() && entry.depth() < deepest;
         if is_entered && entry.depth() > MOST_LEVELS {
-            return Err(OutOfBounds::Levels(entry.into_path()));
+            return Err(OutOfBoundsError::Levels(entry.into_path()));
         }
         if is_entered && entry.depth() > 0 && is_mounted(&entry) {
-            return Err(OutOfBounds::FileSystem(entry.into_path()));
+            return Err(OutOfBoundsError::FileSystem(entry.into_path()));
         }
         if entry.file_type().is_file() && wanted(entry.path()) {
             files.push(entry.into_path());
@@ -104,7 +104,7 @@ mod tests {
         let deep = (0..=MOST_LEVELS).fold(folder.path().to_owned(), |path, _| path.join("f"));
         std::fs::create_dir_all(deep).unwrap();
         let levels = |levels| files_below(folder.path(), levels, |_| true);
-        assert!(matches!(levels(None), Err(OutOfBounds::Levels(_))));
+        assert!(matches!(levels(None), Err(OutOfBoundsError::Levels(_))));
         assert_eq!(
             levels(Some(1)),
             Ok(Vec::new()),

@@ -12,7 +12,7 @@ use statistics::unpaired::SessionSpread;
 
 use super::rows::{Row, Sides};
 use super::verdict::Reason;
-use super::{Side, Terms};
+use super::{DiffOptions, Side};
 use crate::results::{Cell, GateAsked, Results};
 use crate::vocabulary::metric::{Difference, MetricReference};
 
@@ -185,7 +185,7 @@ pub(super) fn judge(
     baseline: &Side,
     candidate: &Side,
     gating: &Gating,
-    terms: &Terms,
+    terms: &DiffOptions,
     spread: SessionSpread,
 ) -> Gated {
     let sides = Sides::new(baseline, candidate, terms, spread);

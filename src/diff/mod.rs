@@ -8,13 +8,13 @@ mod claims;
 mod facts;
 mod frame;
 mod gate;
+mod options;
 pub(crate) mod page;
+mod paired;
 mod pairing;
 mod reproduction;
 mod rows;
 mod score;
-mod terms;
-mod together;
 mod unusable;
 mod verdict;
 
@@ -30,11 +30,11 @@ pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
 pub(crate) use frame::frames_differ;
 pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
+pub(crate) use options::MarginOverride;
+pub(crate) use options::{DiffOptions, Spreads};
+pub(crate) use paired::{PairedCell, PairedMeasurement, UnmeasuredCell, sides};
 pub(crate) use reproduction::{Checked, Reproduction, reproduction};
 pub(crate) use rows::Row;
-pub(crate) use terms::MarginOverride;
-pub(crate) use terms::{Spreads, Terms};
-pub(crate) use together::{PairedCell, Together, UnmeasuredCell, sides};
 pub(crate) use unusable::Unmeasured;
 pub(crate) use verdict::{Change, Reason};
 
@@ -156,7 +156,7 @@ pub(crate) struct Diff {
 /// # Errors
 ///
 /// What polars reports.
-pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<Diff, TableError> {
+pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Result<Diff, TableError> {
     let pairs = pairing::pair(&baseline.results, &candidate.results)?;
     let spread = terms.spread(&baseline.results, &candidate.results);
     let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
@@ -166,10 +166,10 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &Terms) -> Result<D
         baseline: baseline.seen(),
         candidate: candidate.seen(),
         changes: facts::changes(&baseline.results.provenance, &candidate.results.provenance),
-        session_spread: terms.together.is_none().then_some(spread.sigma),
+        session_spread: terms.paired.is_none().then_some(spread.sigma),
         from_history: terms.spreads.keys().map(|(cell, _)| cell).collect::<HashSet<_>>().len(),
-        blocks: terms.together.as_ref().map(|_| most_blocks(&candidate.results)),
-        controls: match &terms.together {
+        blocks: terms.paired.as_ref().map(|_| most_blocks(&candidate.results)),
+        controls: match &terms.paired {
             Some(_) => candidate.results.controls.iter().map(|control| control.outcome).collect(),
             None => Vec::new(),
         },

@@ -10,7 +10,7 @@ use statistics::{Claim, Verdict};
 use super::claims::{self, Standing};
 use super::facts::{Changes, changes};
 use super::verdict::Reason;
-use super::{Row, Side, SideSeen, Terms, diff};
+use super::{DiffOptions, Row, Side, SideSeen, diff};
 use crate::data::table::TableError;
 use crate::experiment::{Axis, AxisMap, telling_axes};
 use crate::judge::compare::GoalOutcome;
@@ -153,7 +153,7 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
     let metrics = [&ACCURACY_TOP1, &ACCURACY_TOP5, &MAE, &RMSE, &R2].map(MetricReference::of);
     // Scores depend on files and data, and on nothing of the frame.
     let allowed = frame_names().into_iter().map(str::to_owned).collect();
-    let terms = Terms { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..Terms::default() };
+    let terms = DiffOptions { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..DiffOptions::default() };
     let without_inputs: Vec<Axis> = names.axes.iter().copied().filter(|axis| *axis != Axis::Inputs).collect();
     let mut told = BTreeSet::new();
     let one = |row: Row| {

@@ -13,7 +13,7 @@ use super::gate::{GateRow, Gating};
 use super::pairing::Pair;
 use super::unusable::{Forbidden, unmeasured};
 use super::verdict::{Change, Found, Reason, Values};
-use super::{Side, Terms, score, terms};
+use super::{DiffOptions, Side, options, score};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::plan::SkipKind;
@@ -82,7 +82,7 @@ impl Row {
 pub(super) struct Sides<'a> {
     baseline: &'a Side,
     candidate: &'a Side,
-    terms: &'a Terms,
+    terms: &'a DiffOptions,
     spread: SessionSpread,
     frames: Frames<'a>,
     forbidden: [Forbidden<'a>; 2],
@@ -90,7 +90,7 @@ pub(super) struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn new(baseline: &'a Side, candidate: &'a Side, terms: &'a Terms, spread: SessionSpread) -> Self {
+    pub(super) fn new(baseline: &'a Side, candidate: &'a Side, terms: &'a DiffOptions, spread: SessionSpread) -> Self {
         Sides {
             frames: Frames::new(&baseline.results, &candidate.results, &terms.allowed),
             forbidden: [Forbidden::new(baseline), Forbidden::new(candidate)],
@@ -138,7 +138,7 @@ impl<'a> Sides<'a> {
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
         let spread = self.spread_of(&to.id, reference, &column);
-        let paired = self.terms.together.as_ref().map(|together| together.confidence);
+        let paired = self.terms.paired.as_ref().map(|paired| paired.confidence);
         let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };
         let found = values.judge(margin, spread)?;
         let has_modes = reference.metric.name == LOAD.name && values.have_two_modes();
@@ -148,8 +148,8 @@ impl<'a> Sides<'a> {
     /// How much the cell differs from session to session: as its history shows, else as is assumed of its machine.
     fn spread_of(&self, cell: &str, reference: MetricReference, column: &str) -> SessionSpread {
         match self.terms.spreads.get(&(cell.to_owned(), column.to_owned())) {
-            _ if !terms::has_sessions(reference) => SessionSpread::NONE,
-            Some(known) if self.terms.together.is_none() => *known,
+            _ if !options::has_sessions(reference) => SessionSpread::NONE,
+            Some(known) if self.terms.paired.is_none() => *known,
             _ => self.spread,
         }
     }
@@ -174,7 +174,7 @@ pub(super) fn rows(
     baseline: &Side,
     candidate: &Side,
     pairs: &[Pair],
-    terms: &Terms,
+    terms: &DiffOptions,
     spread: SessionSpread,
 ) -> Vec<Row> {
     let compared = terms.compared();
@@ -187,7 +187,7 @@ pub(super) fn rows(
     // Ten thousand cells take a second of arithmetic, and every cell is by itself.
     let each = pairs.par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
     let mut rows: Vec<Row> = each.flatten_iter().collect();
-    let unmeasured = terms.together.iter().flat_map(|together| &together.unmeasured);
+    let unmeasured = terms.paired.iter().flat_map(|paired| &paired.unmeasured);
     let mut metrics = vec![MetricReference::LATENCY];
     metrics.extend(terms.gating.iter().flat_map(Gating::metrics).filter(|metric| *metric != MetricReference::LATENCY));
     let each = unmeasured.flat_map(|cell| metrics.iter().map(move |metric| (cell, *metric)));

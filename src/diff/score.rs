@@ -9,7 +9,7 @@ use super::verdict::{Change, Found, Reason, Values};
 use crate::results::Estimated;
 use crate::vocabulary::metric::{Difference, Direction, Unit};
 
-use super::Terms;
+use super::DiffOptions;
 
 /// Which items each side got right, item by item.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Items<'a> {
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
     let (difference, interval) = match values.items {
         Some(items) => on_the_same_items(items)?,
-        None => apart(values.from, values.to),
+        None => unpaired(values.from, values.to),
     };
     let margin = margin.absolute_of(values.from.value);
     let is_higher_better = values.reference.metric.direction == Direction::HigherIsBetter;
@@ -55,7 +55,7 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
 /// The p value of a difference beyond the margin, from the interval: two-sided, normal, with the error that its
 /// width shows.
 fn p_beyond(worse: Interval, margin: f64) -> Option<f64> {
-    let error = worse.half_width() / normal_quantile(f64::midpoint(1.0, Terms::CONFIDENCE));
+    let error = worse.half_width() / normal_quantile(f64::midpoint(1.0, DiffOptions::CONFIDENCE));
     let beyond = f64::midpoint(worse.low, worse.high).abs() - margin;
     (error > 0.0).then(|| (2.0 * normal_cdf(-beyond / error)).min(1.0))
 }
@@ -64,13 +64,13 @@ fn on_the_same_items(items: Items<'_>) -> Option<(f64, Option<Interval>)> {
     let pairs = || items.baseline.iter().zip(items.candidate);
     let lost = pairs().filter(|(before, after)| **before && !**after).count() as u64;
     let gained = pairs().filter(|(before, after)| !**before && **after).count() as u64;
-    let found = paired_proportions(items.candidate.len() as u64, lost, gained, Terms::CONFIDENCE)?;
+    let found = paired_proportions(items.candidate.len() as u64, lost, gained, DiffOptions::CONFIDENCE)?;
     Some((found.difference, Some(found.interval)))
 }
 
 /// The interval of a difference from those of two estimates: the squared distances to their ends added (Newcombe 1998,
 /// method 10, for proportions; Zou and Donner 2008 for others).
-fn apart(from: &Estimated, to: &Estimated) -> (f64, Option<Interval>) {
+fn unpaired(from: &Estimated, to: &Estimated) -> (f64, Option<Interval>) {
     let difference = to.value - from.value;
     let ends = |of: &Estimated| Some((of.value - of.low?, of.high? - of.value));
     let interval = ends(from).zip(ends(to)).map(|((from_below, from_above), (to_below, to_above))| Interval {
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn the_interval_of_a_difference_is_newcombes() {
         // Newcombe 1998, table II, (a): 56/70 and 48/80, Wilson's intervals .6918 to .8767 and .4905 to .7004.
-        let (difference, interval) = apart(&estimated(0.6, 0.490_5, 0.700_4), &estimated(0.8, 0.691_8, 0.876_7));
+        let (difference, interval) = unpaired(&estimated(0.6, 0.490_5, 0.700_4), &estimated(0.8, 0.691_8, 0.876_7));
         let interval = interval.unwrap();
         assert!((difference - 0.2).abs() < 1e-9);
         assert!((interval.low - 0.0524).abs() < 5e-4 && (interval.high - 0.3339).abs() < 5e-4, "{interval:?}");

@@ -11,9 +11,9 @@ use statistics::unpaired::SessionSpread;
 use statistics::{Claim, Verdict, run_groups};
 
 use super::unusable::Unmeasured;
-use super::{Terms, score, terms};
+use super::{DiffOptions, options, score};
 use crate::judge::compare::Withheld;
-use crate::judge::compare::apart::{sign, verdict_apart};
+use crate::judge::compare::unpaired::{sign, verdict_unpaired_values};
 use crate::results::{Cell, Estimated};
 use crate::vocabulary::metric::{Difference, Direction, MetricReference};
 
@@ -144,7 +144,7 @@ impl Values<'_> {
     /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
     pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
         match self.reference.metric.is_constant() {
-            true if terms::is_exact(self.reference) => Some(self.exactly(margin)),
+            true if options::is_exact(self.reference) => Some(self.exactly(margin)),
             true => score::judge(self, margin),
             false => match self.paired {
                 Some(confidence) => self.by_blocks(margin, confidence),
@@ -205,7 +205,7 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let direction = self.reference.metric.direction;
         let margin = margin.relative_to(self.from.value);
-        let found = verdict_apart(&from, &to, direction, margin, Terms::CONFIDENCE, spread)?;
+        let found = verdict_unpaired_values(&from, &to, direction, margin, DiffOptions::CONFIDENCE, spread)?;
         Some(Found {
             verdict: found.verdict,
             reason: reason(found.verdict, found.interval, found.detectable_effect),

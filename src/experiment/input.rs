@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeProblem};
+use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -48,7 +48,7 @@ impl InputPoint {
     /// # Errors
     ///
     /// As [`Interface::resolve`].
-    pub(crate) fn resolve(&self, interface: &Interface) -> Result<Resolved, ShapeProblem> {
+    pub(crate) fn resolve(&self, interface: &Interface) -> Result<Resolved, ShapeError> {
         interface.resolve(self.sizes(), |tensor| self.values_of(tensor) == Some(&Values::Random))
     }
 

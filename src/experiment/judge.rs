@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::looks::Looks;
+use statistics::interim::InterimAnalyses;
 use statistics::planning::detectable_effect;
 
 use super::{Axis, Experiment, Runs, Selector};
@@ -95,7 +95,7 @@ pub enum Grade {
 
 impl Grade {
     /// The grade is what so many blocks would find, whatever the number in a record, so that machines can be compared.
-    pub const BLOCKS: u32 = Looks::TYPICAL;
+    pub const BLOCKS: u32 = InterimAnalyses::TYPICAL;
 
     /// The largest detectable effect of each grade, but for the last, which has none.
     pub const MOST: [(Grade, f64); 3] = [(Grade::A, 0.03), (Grade::B, 0.05), (Grade::C, 0.12)];
@@ -104,7 +104,7 @@ impl Grade {
     /// adds to the error of their log ratio: by the margin and the runs of a specification that names none, so that machines can be
     /// compared. `None` for what is no deviation.
     pub fn finds(block_deviation: f64) -> Option<f64> {
-        let (margin, confidence) = (Margin::default().default.0, Runs::AUTO.looks().confidence());
+        let (margin, confidence) = (Margin::default().default.0, Runs::AUTO.interim_analyses().confidence());
         detectable_effect(block_deviation, Self::BLOCKS as usize, margin, confidence)
     }
 

@@ -6,7 +6,7 @@
 //! absent: the cells.
 
 mod combine;
-mod problem;
+mod error;
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use super::selector::Vocabulary;
 use super::{Axis, AxisMap, BATCH, Experiment, InputPoint, Model, Point, Selector};
 
 pub(crate) use combine::Combine;
-pub(crate) use problem::MatrixProblem;
-pub(crate) use problem::beyond_limit;
-use problem::grouped;
+pub(crate) use error::MatrixError;
+pub(crate) use error::beyond_limit;
+use error::grouped;
 
 /// The largest matrix that is planned. A million cells of ten runs at two seconds take eight months.
 pub(crate) const MAX_CELLS: u64 = 1_000_000;
@@ -134,24 +134,24 @@ impl Space {
     }
 
     /// What is wrong with a zip: with the group, and with the axis in it where it is about one.
-    pub(crate) fn check_zip(&self, zip: &[Vec<Axis>]) -> Vec<(usize, Option<usize>, MatrixProblem)> {
+    pub(crate) fn check_zip(&self, zip: &[Vec<Axis>]) -> Vec<(usize, Option<usize>, MatrixError)> {
         let mut problems = Vec::new();
         let mut used = Vec::new();
         for (group, axes) in zip.iter().enumerate() {
             for (position, axis) in axes.iter().enumerate() {
                 if used.contains(axis) {
-                    problems.push((group, Some(position), MatrixProblem::ZippedTwice { axis: *axis }));
+                    problems.push((group, Some(position), MatrixError::ZippedTwice { axis: *axis }));
                 }
                 used.push(*axis);
                 if let (Axis::Inputs, Some(model)) = (axis, &self.own) {
-                    problems.push((group, Some(position), MatrixProblem::ZipOfOwnInputs { model: model.clone() }));
+                    problems.push((group, Some(position), MatrixError::ZipOfOwnInputs { model: model.clone() }));
                 }
             }
             let complete = axes.iter().all(|axis| self.is_complete(*axis));
             if complete && axes.windows(2).any(|pair| self.length(pair[0]) != self.length(pair[1])) {
                 let lengths = axes.iter().map(|axis| format!("`{}` has {}", axis.plural(), self.length(*axis)));
                 let lengths = lengths.collect::<Vec<_>>().join(", ");
-                problems.push((group, None, MatrixProblem::UnequalZip { lengths }));
+                problems.push((group, None, MatrixError::UnequalZip { lengths }));
             }
         }
         problems
@@ -184,14 +184,14 @@ impl Space {
     /// # Errors
     ///
     /// More than [`MAX_CELLS`].
-    pub(crate) fn size(&self, factors: &[Factor], combine: Combine) -> Result<u64, MatrixProblem> {
+    pub(crate) fn size(&self, factors: &[Factor], combine: Combine) -> Result<u64, MatrixError> {
         match combine {
             Combine::Product => self.size_of_product(factors),
             Combine::OneAtATime => {
                 let cells = self.size_one_at_a_time(factors);
                 let longest = factors.iter().max_by_key(|factor| factor.length);
                 let largest = longest.map_or(Axis::Models, |factor| factor.axes[0]);
-                let problem = || MatrixProblem::TooManyCells { cells, product: "one at a time".to_owned(), largest };
+                let problem = || MatrixError::TooManyCells { cells, product: "one at a time".to_owned(), largest };
                 if cells <= u128::from(MAX_CELLS) { Ok(cells as u64) } else { Err(problem()) }
             }
         }
@@ -210,7 +210,7 @@ impl Space {
         (0..self.inputs_of.len() as u32).map(of_model).sum()
     }
 
-    fn size_of_product(&self, factors: &[Factor]) -> Result<u64, MatrixProblem> {
+    fn size_of_product(&self, factors: &[Factor]) -> Result<u64, MatrixError> {
         let is_uneven = self.is_uneven(factors);
         let is_in_sum =
             |factor: &Factor| is_uneven && factor.axes.iter().any(|axis| matches!(axis, Axis::Models | Axis::Inputs));
@@ -227,7 +227,7 @@ impl Space {
         }
         let largest = parts.iter().max_by_key(|(count, ..)| *count).map_or(Axis::Models, |(_, axis, _)| *axis);
         let product: Vec<String> = parts.iter().map(|(count, _, what)| format!("{} {what}", grouped(*count))).collect();
-        Err(MatrixProblem::TooManyCells { cells, product: product.join(" x "), largest })
+        Err(MatrixError::TooManyCells { cells, product: product.join(" x "), largest })
     }
 
     /// The one cell that an `include` names, in the product or not.
@@ -235,14 +235,14 @@ impl Space {
     /// # Errors
     ///
     /// It names none, or may mean several.
-    pub(crate) fn included(&self, selector: &Selector) -> Result<Point, MatrixProblem> {
+    pub(crate) fn included(&self, selector: &Selector) -> Result<Point, MatrixError> {
         let unsaid = self.unsaid(selector);
         if !unsaid.is_empty() {
-            return Err(MatrixProblem::IncludeUnsaid { axes: unsaid });
+            return Err(MatrixError::IncludeUnsaid { axes: unsaid });
         }
         match self.named(selector)[..] {
             [point] => Ok(point),
-            ref named => Err(MatrixProblem::IncludeNotOne { selector: selector.to_string(), found: named.len() }),
+            ref named => Err(MatrixError::IncludeNotOne { selector: selector.to_string(), found: named.len() }),
         }
     }
 
@@ -296,7 +296,7 @@ mod tests {
             assert_eq!(space.size(&space.factors(&[zip]), Combine::Product), Ok(3));
         }
         let zip = [vec![Axis::Models, Axis::Inputs]];
-        assert!(matches!(space.check_zip(&zip)[0], (0, Some(1), MatrixProblem::ZipOfOwnInputs { .. })));
+        assert!(matches!(space.check_zip(&zip)[0], (0, Some(1), MatrixError::ZipOfOwnInputs { .. })));
     }
 
     #[test]
@@ -306,9 +306,9 @@ mod tests {
         let point = named("model=n,variant=b,batch=5").expect("one cell");
         assert_eq!(Axis::ALL.map(|axis| space.entries.name(&point, axis))[..4], ["n", "b5", "b", "cpu"]);
         assert!(named("model=m,variant=a").is_ok());
-        assert_eq!(named("model=m"), Err(MatrixProblem::IncludeUnsaid { axes: vec!["variant"] }));
+        assert_eq!(named("model=m"), Err(MatrixError::IncludeUnsaid { axes: vec!["variant"] }));
         for (text, cells) in [("model=n,variant=a", 2), ("model=m,variant=*", 2), ("model=m,variant=a,batch=4", 0)] {
-            assert!(matches!(named(text), Err(MatrixProblem::IncludeNotOne { found, .. }) if found == cells), "{text}");
+            assert!(matches!(named(text), Err(MatrixError::IncludeNotOne { found, .. }) if found == cells), "{text}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub use input::{InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
-pub(crate) use matrix::{Factor, MatrixProblem, Space};
+pub(crate) use matrix::{Factor, MatrixError, Space};
 pub(crate) use measure::{Boundary, Cache, Design, Rebuild, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub use mock::Mock;
@@ -66,7 +66,7 @@ pub(crate) use source::ZOO;
 
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::{Nanos, Ratio};
-use statistics::looks::Looks;
+use statistics::interim::InterimAnalyses;
 
 /// What one YAML file describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -150,9 +150,13 @@ pub struct CellPair {
 impl Experiment {
     /// When its comparisons are looked at. Where all runs of a cell come before those of the next there is nothing to look
     /// at in between, so that the number is fixed.
-    pub fn looks(&self) -> Looks {
-        let looks = self.runs.looks();
-        if self.measure.design == Design::Sequential { Looks::new(looks.typical(), looks.typical()) } else { looks }
+    pub fn interim_analyses(&self) -> InterimAnalyses {
+        let interim_analyses = self.runs.interim_analyses();
+        if self.measure.design == Design::Sequential {
+            InterimAnalyses::new(interim_analyses.typical(), interim_analyses.typical())
+        } else {
+            interim_analyses
+        }
     }
 
     /// What stands on an axis, by name; of inputs, those of the models that have none of their own.

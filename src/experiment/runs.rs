@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use statistics::looks::Looks;
+use statistics::interim::InterimAnalyses;
 
 /// Fresh processes for each cell. A fixed number is stored as such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,8 @@ impl Runs {
     }
 
     /// When comparisons are looked at.
-    pub fn looks(self) -> Looks {
-        Looks::new(self.min, self.max)
+    pub fn interim_analyses(self) -> InterimAnalyses {
+        InterimAnalyses::new(self.min, self.max)
     }
 }
 

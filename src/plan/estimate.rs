@@ -1,6 +1,6 @@
 //! How long an experiment takes before anything is measured: a range, or a number where something is known of its cells.
 
-use super::run_time::{Expected, RunTime, TimeRange, run_time};
+use super::run_time::{CellForecast, RunTime, TimeRange, run_time};
 use super::{Group, Plan};
 use crate::experiment::{Design, Measure, Warmup};
 
@@ -13,7 +13,7 @@ pub fn estimate_before_measuring(
     measure: &Measure,
     plan: &Plan,
     runs: u32,
-    expected: &[Option<Expected>],
+    expected: &[Option<CellForecast>],
 ) -> TimeRange {
     let mut arms = vec![0_u32; plan.cells.len()];
     plan.runnable().for_each(|(cell, _)| arms[cell] = 1);
@@ -29,7 +29,7 @@ fn of_group(
     group: &Group,
     runs: u32,
     arms: &[u32],
-    expected: &dyn Fn(usize) -> Option<Expected>,
+    expected: &dyn Fn(usize) -> Option<CellForecast>,
 ) -> TimeRange {
     let cells = || group.cells.iter().map(|cell| *cell as usize).filter(|cell| arms[*cell] > 0);
     let time = |cell: usize| run_time(measure, expected(cell));
@@ -122,7 +122,7 @@ mod tests {
         let plan = plan("[a]", Aa::Off);
         let known = |millis| {
             let sample = Nanos::from_millis(millis);
-            Some(Expected { start: Nanos::from_millis(40), sample, noise: 0.0, source: Source::Report })
+            Some(CellForecast { start: Nanos::from_millis(40), sample, noise: 0.0, source: Source::Report })
         };
         let both = [known(1), known(20)];
         let range = estimate_before_measuring(&Measure::default(), &plan, 10, &both);
@@ -139,7 +139,7 @@ mod tests {
         let plan = plan("[a, b]", Aa::Off);
         let sample = |millis| {
             let sample = Nanos::from_millis(millis);
-            Some(Expected { start: Nanos(0), sample, noise: 0.0, source: Source::Report })
+            Some(CellForecast { start: Nanos(0), sample, noise: 0.0, source: Source::Report })
         };
         let range = estimate_before_measuring(&Measure::default(), &plan, 1, &[sample(1), sample(100), None, None]);
         let known = 300 + 60 + 1_200 + 60 + 2 * (1_200 + 60) + 500 + 5_000;

@@ -5,14 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::compared::Compared;
 use super::{Cell, CellId, Coordinates, Group, Plan, Product, pairs};
 use crate::experiment::{Axis, Combine, Experiment, Matrix, Point, Selector};
-use crate::experiment::{CompiledSelector, Factor, MatrixProblem, Space};
+use crate::experiment::{CompiledSelector, Factor, MatrixError, Space};
 
 /// Why an experiment has no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// What is wrong with the matrix before there is a cell; a specification that was read has nothing of it.
     #[error(transparent)]
-    Matrix(#[from] MatrixProblem),
+    Matrix(#[from] MatrixError),
     /// An `include` of a cell that is there.
     #[error("`matrix.include` adds {cell}, which is already in the matrix")]
     IncludeTwice {
@@ -81,14 +81,14 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         baseline,
         skips: Vec::new(),
         product,
-        runs: experiment.looks().most(),
+        runs: experiment.interim_analyses().most(),
         rounds: 1,
         seed: experiment.seed,
         controls: Vec::new(),
     })
 }
 
-fn product(space: &Space, factors: &[Factor], matrix: &Matrix) -> Result<Product, MatrixProblem> {
+fn product(space: &Space, factors: &[Factor], matrix: &Matrix) -> Result<Product, MatrixError> {
     let factor = |factor: &Factor| {
         let words: Vec<&str> = factor.axes.iter().map(|axis| axis.plural()).collect();
         let length = if factor.axes == [Axis::Inputs] { space.inputs_of(0).len() } else { factor.length };

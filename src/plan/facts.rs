@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onnx::precision::ProviderClass;
-use onnx::{BatchChoice, Interface, Resolved, ShapeProblem};
+use onnx::{BatchChoice, Interface, Resolved, ShapeError};
 
 use super::{Cell, Plan, Skip, SkipKind};
 use crate::experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
@@ -52,7 +52,7 @@ fn nothing_to_search(model: &str) -> Skip {
 /// # Errors
 ///
 /// Free dimensions that the specification leaves open, with the name of the model: the user can mend those.
-pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, ShapeProblem)>> {
+pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, ShapeError)>> {
     let mut shapes = Shapes::new();
     let mut open = Vec::new();
     let mut problems: BTreeMap<(ModelIndex, InputIndex), Option<Skip>> = BTreeMap::new();
@@ -68,7 +68,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
             let model = plan.coordinates(&cell).model();
             let input = facts.inputs.get(&key).unwrap_or_else(|| plan.input_of(&cell));
             match input.before_search().resolve(interface) {
-                Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeProblem::FixedBatch { .. })
+                Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeError::FixedBatch { .. })
                     if input.search.is_some() =>
                 {
                     Some(nothing_to_search(model))
@@ -78,7 +78,7 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
                     None
                 }
                 Err(problem) => {
-                    if matches!(problem, ShapeProblem::FreeDimensions { .. }) {
+                    if matches!(problem, ShapeError::FreeDimensions { .. }) {
                         open.push((model.to_owned(), problem.clone()));
                     }
                     Some(Skip {

@@ -98,15 +98,15 @@ impl fmt::Debug for CellId {
 /// The text is not 16 hex digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a cell id (16 hex digits)")]
-pub struct NotACellId(pub String);
+pub struct CellIdError(pub String);
 
 impl FromStr for CellId {
-    type Err = NotACellId;
+    type Err = CellIdError;
 
-    fn from_str(text: &str) -> Result<Self, NotACellId> {
+    fn from_str(text: &str) -> Result<Self, CellIdError> {
         let digits = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let value = digits.then(|| u64::from_str_radix(text, 16).ok()).flatten();
-        value.map(CellId).ok_or_else(|| NotACellId(text.to_owned()))
+        value.map(CellId).ok_or_else(|| CellIdError(text.to_owned()))
     }
 }
 

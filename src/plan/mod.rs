@@ -24,7 +24,7 @@ pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, Coordinates, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
-pub use run_time::{Expected, Source, TimeRange};
+pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use sides::{BothSides, PlannedSide, both_sides};

@@ -31,7 +31,7 @@ pub(super) fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         baseline: name.map(|name| Baseline { axes, name, is_default: false }),
         skips: Vec::new(),
         product: product(&experiment.pairs, total),
-        runs: experiment.looks().most(),
+        runs: experiment.interim_analyses().most(),
         rounds: 1,
         seed: experiment.seed,
         controls: Vec::new(),

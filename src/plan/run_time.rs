@@ -57,7 +57,7 @@ impl TimeRange {
 
 /// What is known of a cell before it is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
+pub struct CellForecast {
     /// From the start of the process to the end of the first inference.
     pub start: Nanos,
     /// One sample.
@@ -79,7 +79,7 @@ pub enum Source {
     Costs,
 }
 
-impl Expected {
+impl CellForecast {
     /// The noise of samples where nobody has seen any, between that of a quiet and of a shared machine.
     pub const TYPICAL_NOISE: f64 = 0.03;
 
@@ -116,7 +116,7 @@ pub(super) struct RunTime {
 }
 
 /// The parts of one run.
-pub(super) fn run_time(measure: &Measure, expected: Option<Expected>) -> RunTime {
+pub(super) fn run_time(measure: &Measure, expected: Option<CellForecast>) -> RunTime {
     let flush = match measure.cache {
         Cache::Warm => TimeRange::default(),
         Cache::Cold => COLD,
@@ -137,7 +137,7 @@ pub(super) fn run_time(measure: &Measure, expected: Option<Expected>) -> RunTime
 }
 
 /// One run whose samples were seen, emptying of caches included, and that warms up at least so long.
-pub(crate) fn time_of_seen_run(measure: &Measure, seen: Expected, least_warmup: Nanos) -> Nanos {
+pub(crate) fn time_of_seen_run(measure: &Measure, seen: CellForecast, least_warmup: Nanos) -> Nanos {
     let samples = Samples::from(seen);
     let parts = [seen.start, samples.warmup(measure.warmup).max(least_warmup), samples.counted(measure.stop), OVERHEAD];
     Nanos(parts.into_iter().fold(0, |sum, part| sum.saturating_add(part.0)))
@@ -190,8 +190,8 @@ struct Samples {
     noise: f64,
 }
 
-impl From<Expected> for Samples {
-    fn from(expected: Expected) -> Self {
+impl From<CellForecast> for Samples {
+    fn from(expected: CellForecast) -> Self {
         Samples { nanos: expected.sample.0, noise: expected.noise }
     }
 }
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     fn parts(sample: Nanos, noise: f64) -> [u64; 3] {
-        let expected = Expected { start: Nanos::from_millis(100), sample, noise, source: Source::Costs };
+        let expected = CellForecast { start: Nanos::from_millis(100), sample, noise, source: Source::Costs };
         let time = run_time(&Measure::default(), Some(expected));
         [time.warmup, time.counted, time.around].map(|range| {
             assert_eq!(range.least, range.most);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_noise_that_a_run_saw_asks_for_as_many_samples_as_it_had() {
-        let noise = Expected::noise_of(0.01, 400.0);
+        let noise = CellForecast::noise_of(0.01, 400.0);
         assert_eq!(parts(Nanos::from_millis(10), noise)[1], 4_000);
     }
 }

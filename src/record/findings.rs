@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
-use super::roofs::Peaks;
+use super::roofline::Roofline;
 use super::sums::{self, Sums};
 use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
 
@@ -27,18 +27,18 @@ pub trait Finding: Serialize + DeserializeOwned + PartialEq {
     const PASS: &'static str;
 
     /// What a record has of them.
-    fn of(findings: &Findings) -> Option<&Self>;
+    fn of(findings: &PassFindings) -> Option<&Self>;
 
     /// Where they are put.
-    fn place(findings: &mut Findings) -> &mut Option<Self>;
+    fn place(findings: &mut PassFindings) -> &mut Option<Self>;
 }
 
-/// Declares [`Findings`], and which pass a field is of: its name is that of the field.
+/// Declares [`PassFindings`], and which pass a field is of: its name is that of the field.
 macro_rules! findings {
     ($($(#[$meaning:meta])* $pass:ident: $kind:ty,)*) => {
         /// What was found since a record began. `None` where a pass is not over, or had nothing to do.
         #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Findings {
+        pub struct PassFindings {
             $($(#[$meaning])* pub $pass: Option<$kind>,)*
             /// Every invocation that added to this record.
             pub sessions: Vec<Session>,
@@ -53,16 +53,16 @@ macro_rules! findings {
         $(impl Finding for $kind {
             const PASS: &'static str = stringify!($pass);
 
-            fn of(findings: &Findings) -> Option<&Self> {
+            fn of(findings: &PassFindings) -> Option<&Self> {
                 findings.$pass.as_ref()
             }
 
-            fn place(findings: &mut Findings) -> &mut Option<Self> {
+            fn place(findings: &mut PassFindings) -> &mut Option<Self> {
                 &mut findings.$pass
             }
         })*
 
-        impl Findings {
+        impl PassFindings {
             fn write_passes(&self, folder: &Path) -> Result<(), StoreError> {
                 $(if let Some(found) = &self.$pass {
                     write(&folder.join(concat!(stringify!($pass), ".json")), found)?;
@@ -90,25 +90,25 @@ findings! {
     /// How like the reference's the outputs of cells are.
     outputs: Compared,
     /// What the machine can do at most.
-    peak: Peaks,
+    peak: Roofline,
     /// How right variants are on the data.
     accuracy: Scored,
     /// How quiet the machine was when a requirement let the record through.
     requirements: Preview,
 }
 
-impl Findings {
+impl PassFindings {
     /// Reads what there is in a record's folder.
     pub(super) fn read(record: &Path) -> Result<Self, StoreError> {
         let Sessions { sessions } = read_versioned(&record.join(SESSIONS))?;
         let budget = read_if_there(&record.join(BUDGET))?;
         let complete: Option<Marker> = read_if_there(&record.join(COMPLETE))?;
-        let mut findings = Findings {
+        let mut findings = PassFindings {
             sessions,
             budget,
             complete: complete.is_some(),
             sums: complete.and_then(|marker| marker.sha256),
-            ..Findings::default()
+            ..PassFindings::default()
         };
         findings.read_passes(&record.join(PASSES))?;
         Ok(findings)

@@ -8,7 +8,7 @@ use onnx::cost::Moved;
 use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
-use super::findings::Findings;
+use super::findings::PassFindings;
 use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
@@ -80,7 +80,7 @@ pub struct Manifest {
     pub quick: bool,
     /// What was found since; it stands in files of its own.
     #[serde(skip)]
-    pub findings: Findings,
+    pub findings: PassFindings,
 }
 
 /// A machine on which records of a merged one were measured.
@@ -224,7 +224,7 @@ impl Manifest {
         }
         let text = plain_file::text(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
         let mut manifest: Manifest = parse_versioned(&path, &text)?;
-        manifest.findings = Findings::read(folder)?;
+        manifest.findings = PassFindings::read(folder)?;
         manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
         manifest.check(&path)?;
         manifest.leave_out_too_large();

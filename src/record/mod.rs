@@ -13,10 +13,10 @@ pub(crate) mod journal;
 pub(crate) mod local;
 pub(crate) mod manifest;
 pub(crate) mod merge;
-pub(crate) mod place;
+pub(crate) mod project_root;
 pub(crate) mod provenance;
 pub(crate) mod revision;
-pub(crate) mod roofs;
+pub(crate) mod roofline;
 pub(crate) mod samples;
 mod series;
 mod sums;
@@ -26,7 +26,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) use findings::Finding;
-pub use findings::Findings;
+pub use findings::PassFindings;
 pub(crate) use found::{
     BudgetUsed, CellFidelity, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
     SearchEnd, Searched, TooLarge, Tried, VariantFile,
@@ -37,9 +37,9 @@ pub use local::LocalPaths;
 pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
 
 pub(crate) use manifest::{DatasetFile, InferenceCost};
-pub(crate) use place::LATEST;
-pub use place::Place;
-pub(crate) use roofs::{Bandwidth, FileArithmetic, Launching, Peak, Peaks, Stream, Traffic};
+pub(crate) use project_root::LATEST;
+pub use project_root::ProjectRoot;
+pub(crate) use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
 
 use crate::data::table::FileError;
 use reading::plain_file;

@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn rules_by_p_name_their_level() {
         let by_p: Vec<&str> = RULES.iter().map(|(words, _)| *words).filter(|words| words.contains("p <")).collect();
-        let level = format!("p < {}", statistics::usual_rules::LEVEL);
+        let level = format!("p < {}", statistics::naive_comparisons::LEVEL);
         assert!(by_p.len() == 2 && by_p.iter().all(|words| words.ends_with(&level)));
     }
 

@@ -182,13 +182,13 @@ fn method(file: &Value) -> Value {
         }
     }
     let runs = &file["rules"]["runs"];
-    let looks = match file["rules"]["runs_min"].is_null() {
+    let interim_analyses = match file["rules"]["runs_min"].is_null() {
         true => json!([runs]),
         false => json!([file["rules"]["runs_min"], runs]),
     };
     let has_library = file["provenance"]["subject"]["runtimes"].as_array().is_some_and(|all| !all.is_empty());
     method.insert("backend".to_owned(), json!(if has_library { "onnxruntime" } else { "mock" }));
     method.insert("runs".to_owned(), runs.clone());
-    method.insert("looks".to_owned(), looks);
+    method.insert("looks".to_owned(), interim_analyses);
     Value::Object(method)
 }

@@ -404,7 +404,8 @@ pub struct Tradeoff {
 /// Where a cell lies in a trade-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+#[schemars(rename = "Place")]
+pub enum TradeoffPlace {
     /// Nothing dominates it.
     Frontier,
     /// Whether anything does is within the noise.
@@ -421,7 +422,7 @@ pub struct Point {
     /// Id of the cell.
     pub cell: String,
     /// Where it lies.
-    pub place: Place,
+    pub place: TradeoffPlace,
     /// Ids of the cells that dominate it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,

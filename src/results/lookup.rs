@@ -1,8 +1,8 @@
 //! What is asked of a cell and of a record, answered from the stored numbers.
 
 use statistics::interval::Estimate;
-use statistics::middle_half::middle_half;
 use statistics::planning::MINIMUM_RUNS;
+use statistics::trimmed_mean::trimmed_mean;
 
 use crate::experiment::{AccuracyMetric, Axis, AxisMap};
 use crate::quality::accuracy::Score;
@@ -56,7 +56,7 @@ impl Cell {
             return Some(found.estimate(CONFIDENCE));
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        middle_half(&values, CONFIDENCE)
+        trimmed_mean(&values, CONFIDENCE)
     }
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.

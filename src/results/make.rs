@@ -50,7 +50,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             runs_done: summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum(),
             runs_planned: manifest
                 .experiment
-                .looks()
+                .interim_analyses()
                 .is_one()
                 .then(|| plan.runnable().count() as u64 * u64::from(plan.runs)),
             budget: manifest
@@ -66,7 +66,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         provenance: Provenance::of(manifest),
         rules: Rules {
             runs: plan.runs,
-            runs_min: (!manifest.experiment.looks().is_one()).then_some(manifest.experiment.runs.min),
+            runs_min: (!manifest.experiment.interim_analyses().is_one()).then_some(manifest.experiment.runs.min),
             seed: plan.seed,
             baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
             compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),

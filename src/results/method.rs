@@ -32,7 +32,8 @@ pub struct Method {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
     /// Blocks after which comparisons were looked at; one number where that is at the end alone.
-    pub looks: Vec<u32>,
+    #[serde(rename = "looks")]
+    pub interim_analyses: Vec<u32>,
     /// The most runs of a cell that were asked for.
     pub runs: u32,
     /// Session entries that every variant without its own got, because workers stayed resident.
@@ -61,7 +62,7 @@ impl Default for Method {
             inputs: measure.inputs,
             warmup: None,
             stop: None,
-            looks: Vec::new(),
+            interim_analyses: Vec::new(),
             runs: 0,
             session: BTreeMap::new(),
             completion: BTreeMap::new(),
@@ -95,7 +96,7 @@ impl Method {
             inputs,
             warmup: Some(warmup),
             stop: Some(stop),
-            looks: experiment.looks().blocks().collect(),
+            interim_analyses: experiment.interim_analyses().blocks().collect(),
             runs: experiment.runs.max,
             session: manifest.imposed_session.clone(),
             completion: devices.map(waits).collect(),
@@ -106,7 +107,7 @@ impl Method {
 
     /// Whether runs go by need.
     pub(crate) fn is_by_need(&self) -> bool {
-        self.looks.len() > 1
+        self.interim_analyses.len() > 1
     }
 
     /// Whether models are files.

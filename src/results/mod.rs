@@ -39,7 +39,7 @@ pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, Search, Skipped, Status};
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
-    FailedControl, Family, GoalFound, Kept, Place, Point, Standing, Tradeoff,
+    FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
 };
 pub(crate) use lookup::{CONFIDENCE, beside};
 pub(crate) use make::gates;

@@ -6,7 +6,7 @@ use statistics::paired::Hint;
 
 use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
-    FailedControl, Family, GoalFound, Kept, Place, Point, Standing, Tradeoff,
+    FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
 };
 use super::make::{columns, rounded, word};
 use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
@@ -232,17 +232,17 @@ pub(super) fn tradeoffs(plan: &Plan, judged: &Judged) -> Vec<Tradeoff> {
     let point = |point: &compare::pareto::Point| Point {
         cell: id(plan, point.cell),
         place: match &point.place {
-            compare::pareto::Place::Frontier => Place::Frontier,
-            compare::pareto::Place::WithinNoise => Place::WithinNoise,
-            compare::pareto::Place::Dominated { .. } => Place::Dominated,
-            compare::pareto::Place::LeftOut { .. } => Place::LeftOut,
+            compare::pareto::FrontierPlace::Frontier => TradeoffPlace::Frontier,
+            compare::pareto::FrontierPlace::WithinNoise => TradeoffPlace::WithinNoise,
+            compare::pareto::FrontierPlace::Dominated { .. } => TradeoffPlace::Dominated,
+            compare::pareto::FrontierPlace::LeftOut { .. } => TradeoffPlace::LeftOut,
         },
         by: match &point.place {
-            compare::pareto::Place::Dominated { by } => ids(plan, by),
+            compare::pareto::FrontierPlace::Dominated { by } => ids(plan, by),
             _ => Vec::new(),
         },
         why: match &point.place {
-            compare::pareto::Place::LeftOut { why } => Some(*why),
+            compare::pareto::FrontierPlace::LeftOut { why } => Some(*why),
             _ => None,
         },
     };

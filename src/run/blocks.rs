@@ -4,7 +4,7 @@ use super::Job;
 use super::finish::{Slot, store_run};
 use super::forecast;
 use super::schedule::{self, Turn};
-use super::session::{Halt, Session};
+use super::session::{RunError, Session};
 use crate::experiment::Warmup;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
@@ -17,7 +17,7 @@ use crate::worker::{Afterwards, RunPlan};
 /// # Errors
 ///
 /// When the user stops it, or the record cannot be written.
-pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), Halt> {
+pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), RunError> {
     for (position, turn) in block.iter().enumerate() {
         let cell = job.record.manifest.plan.cells[turn.cell];
         if !job.wants(turn) || job.is_done(&cell, turn.arm, turn.run) {
@@ -45,13 +45,19 @@ pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -
     let total = forecast::runs(job);
     let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
     if let Some(run) = job.record.runs.last() {
-        session.tell(&Event::RunEnded { run, done, total });
+        session.emit(&Event::RunEnded { run, done, total });
     }
     Ok(())
 }
 
 /// One run of an arm.
-fn one_run(job: &Job, cell: &Cell, turn: &Turn, position: u32, session: &mut Session<'_>) -> Result<StoredRun, Halt> {
+fn one_run(
+    job: &Job,
+    cell: &Cell,
+    turn: &Turn,
+    position: u32,
+    session: &mut Session<'_>,
+) -> Result<StoredRun, RunError> {
     let Turn { arm, run, .. } = *turn;
     let manifest = &job.record.manifest;
     let measure = &manifest.experiment.measure;

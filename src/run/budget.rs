@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use statistics::planning::detectable_effect;
 
-use crate::judge::compare::Terms;
+use crate::judge::compare::ComparisonRules;
 use crate::record::{BudgetUsed, Manifest};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Nanos;
@@ -34,7 +34,7 @@ struct Finds {
 impl Budget {
     /// A limit for `wanted` blocks of a record, on a machine where a block adds this deviation to the error of a log ratio.
     pub(crate) fn new(limit: Nanos, wanted: u32, manifest: &Manifest, spread: Option<f64>) -> Self {
-        let terms = Terms::of(manifest);
+        let terms = ComparisonRules::of(manifest);
         let finds = |block_deviation| Finds {
             block_deviation,
             margin: terms.margin_of(MetricReference::LATENCY),

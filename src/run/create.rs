@@ -19,7 +19,9 @@ use crate::plan;
 use crate::prepare::runtime::Libraries;
 use crate::record::provenance;
 use crate::record::revision::{self, NoRevision};
-use crate::record::{DatasetFile, FORMAT, Findings, LocalPaths, Manifest, Place, Record, RuntimeUsed, SpecSource};
+use crate::record::{
+    DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, SpecSource,
+};
 use crate::spec::Loaded;
 use crate::vocabulary::privacy::without_home;
 use crate::worker::backend;
@@ -54,7 +56,7 @@ pub struct Provenance<'a> {
 /// # Errors
 ///
 /// When a model or the library cannot be read, or the record's folder cannot be written.
-pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
+pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_>) -> Result<Job, PrepareError> {
     let Provenance {
         spec,
         spec_path,
@@ -136,14 +138,14 @@ pub fn create(prepared: Prepared, place: &Place, provenance: Provenance<'_>) -> 
         machines: Vec::new(),
         load: libraries.runtimes.iter().flatten().next().and_then(|_| Kernel::here().load()),
         quick,
-        findings: Findings::default(),
+        findings: PassFindings::default(),
     };
     let record = Record::create(folder, manifest, session(command), &local)?;
     Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
-fn describe_datasets(models: &[PreparedModel], place: &Place) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
+fn describe_datasets(models: &[PreparedModel], place: &ProjectRoot) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
     let one = |model: &PreparedModel| model.data.as_ref().map(|data| dataset::describe(data, place)).transpose();
     let described = models.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
     Ok(if described.iter().any(Option::is_some) { described } else { Vec::new() })
@@ -244,7 +246,7 @@ fn what_changed(
 }
 
 /// The experiment with paths that say nothing about the user's home.
-fn relative_paths(experiment: &Experiment, place: &Place) -> Experiment {
+fn relative_paths(experiment: &Experiment, place: &ProjectRoot) -> Experiment {
     let mut experiment = experiment.clone();
     for model in &mut experiment.models {
         model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));

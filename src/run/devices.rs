@@ -20,7 +20,7 @@ use crate::plan::{Cell, Skip, SkipKind};
 use crate::prepare::runtime::{Libraries, Library};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
-use crate::worker::{Conversation, Interrupts, StoppedAtOnce};
+use crate::worker::{Interrupts, StoppedAtOnce, WorkerSession};
 
 /// The first session on a device may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -127,10 +127,10 @@ impl Trial<'_> {
             return Ok(failed(error.to_string()));
         }
         let launch = Session::launch_for_file(self.executable, &folder.path().join("trial.log"), TIMEOUT);
-        let mut conversation = Conversation::start(launch, interrupts, 1);
+        let mut worker = WorkerSession::start(launch, interrupts, 1);
         let tick = &mut || {};
-        let outcome = conversation.prepare(self.request(&path), tick);
-        let run = conversation.end(outcome, tick)?;
+        let outcome = worker.prepare(self.request(&path), tick);
+        let run = worker.end(outcome, tick)?;
         let absence = run.failure.as_ref().map(|failure| self.absence(failure));
         match &absence {
             Some(absence) => info!("device {}", absence.reason),

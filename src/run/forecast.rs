@@ -9,7 +9,7 @@ use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation
 use super::need::per_round;
 use super::{Job, blocks};
 use crate::experiment::{Cache, Design, Measure, Rebuild};
-use crate::plan::{Cell, CellId, Expected, Source, time_of_seen_run};
+use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
@@ -100,7 +100,7 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let measure = &job.record.manifest.experiment.measure;
     // What the rehearsal built no run builds again.
     let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
-    let seen = Expected {
+    let seen = CellForecast {
         start: if builds_once { Nanos(metric_of(pilot, metric::SPAWN)) } else { start_time(pilot) },
         sample: Nanos(sample_ns(pilot, measure, job.iterations(cell)).max(1)),
         noise: noise(pilot).unwrap_or(0.0),

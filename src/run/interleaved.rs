@@ -1,21 +1,21 @@
 //! Arms whose workers stay alive together: a group that takes turns in slices, or a duet (method 4.2).
 //!
-//! Input: the turns of one block. Output: the stored runs of each company, a group or a duet, in the journal as soon
-//! as the company is over. Every model of a company is in memory at once.
+//! Input: the turns of one block. Output: the stored runs of each group of workers, a group or a duet, in the journal
+//! as soon as the group of workers is over. Every model of a group of workers is in memory at once.
 
 use super::finish::{Slot, store_run};
 use super::rounds::{Progress, Rounds, SliceBounds};
 use super::schedule::Turn;
-use super::session::{Halt, Session};
+use super::session::{RunError, Session};
 use super::{Job, blocks};
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Failure;
-use crate::worker::{self, Conversation, WorkerRun, protocol::Command};
+use crate::worker::{self, WorkerRun, WorkerSession, protocol::Command};
 
-/// When the arms of a company run.
+/// When the arms of a group of workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     /// One after the other, so that one is active at any moment. An arm that fails drops out.
@@ -32,11 +32,11 @@ type Placed = (u32, Turn);
 /// # Errors
 ///
 /// When the user stops it, or the record cannot be written.
-pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut Session<'_>) -> Result<(), Halt> {
+pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut Session<'_>) -> Result<(), RunError> {
     let placed: Vec<Placed> = (0..).zip(block.iter().copied()).collect();
     let cells = job.record.manifest.plan.cells.clone();
-    let company = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
-    for turns in placed.chunk_by(|(_, one), (_, other)| company(one) == company(other)) {
+    let workers = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
+    for turns in placed.chunk_by(|(_, one), (_, other)| workers(one) == workers(other)) {
         let runnable = turns.iter().copied().filter(|(_, turn)| job.wants(turn));
         let (done, open): (Vec<Placed>, Vec<Placed>) =
             runnable.partition(|(_, turn)| job.is_done(&cells[turn.cell], turn.arm, turn.run));
@@ -49,7 +49,7 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut
             let run = not_run(job, position, turn);
             blocks::finish(job, run, session)?;
         }
-        for run in run_company(job, &start, pace, session)? {
+        for run in run_live_workers(job, &start, pace, session)? {
             blocks::finish(job, run, session)?;
         }
     }
@@ -57,7 +57,8 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut
 }
 
 /// Which of the turns without an outcome are started, and which are left: those of cells that are given up, and all of
-/// a company of which a part was measured before an interruption, because a part would not be what the design promises.
+/// a group of workers of which a part was measured before an interruption, because a part would not be what the design
+/// promises.
 fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Placed>, Vec<Placed>) {
     let cell = |turn: &Turn| &job.record.manifest.plan.cells[turn.cell];
     let was_started = |(_, turn): &Placed| {
@@ -79,14 +80,14 @@ struct Member<'a> {
     position: u32,
     turn: Turn,
     cell: Cell,
-    conversation: Conversation<'a>,
+    worker: WorkerSession<'a>,
     progress: Progress,
     /// Why it has to leave.
     failure: Option<Failure>,
 }
 
-/// One company from start to end.
-struct Company<'a> {
+/// One group of workers from start to end.
+struct LiveWorkers<'a> {
     job: &'a Job,
     pace: Pace,
     members: Vec<Member<'a>>,
@@ -94,30 +95,35 @@ struct Company<'a> {
     ended: Vec<StoredRun>,
 }
 
-/// Runs a company and returns its runs by place.
-fn run_company(job: &Job, turns: &[Placed], pace: Pace, session: &mut Session<'_>) -> Result<Vec<StoredRun>, Halt> {
-    let mut company = Company { job, pace, members: Vec::new(), ended: Vec::new() };
+/// Runs workers side by side and returns its runs by place.
+fn run_live_workers(
+    job: &Job,
+    turns: &[Placed],
+    pace: Pace,
+    session: &mut Session<'_>,
+) -> Result<Vec<StoredRun>, RunError> {
+    let mut workers = LiveWorkers { job, pace, members: Vec::new(), ended: Vec::new() };
     for (position, turn) in turns {
-        company.join(*position, *turn, session)?;
+        workers.join(*position, *turn, session)?;
     }
     if pace == Pace::AtOnce {
-        let commands = company.members.iter().map(|member| company.warm(member)).collect();
-        company.step(commands, session)?;
+        let commands = workers.members.iter().map(|member| workers.warm(member)).collect();
+        workers.step(commands, session)?;
     }
-    company.sample(session)?;
-    company.end(session)?;
-    company.ended.sort_by_key(|run| run.position);
-    Ok(company.ended)
+    workers.sample(session)?;
+    workers.end(session)?;
+    workers.ended.sort_by_key(|run| run.position);
+    Ok(workers.ended)
 }
 
-impl<'a> Company<'a> {
+impl<'a> LiveWorkers<'a> {
     fn iterations(&self, cell: &Cell) -> u32 {
         self.job.iterations(cell)
     }
 
     /// Starts the worker of a turn and prepares it. In turns it also warms up before the next one starts; at the same
     /// time they warm up together, because that is the state in which they are measured.
-    fn join<'s: 'a>(&mut self, position: u32, turn: Turn, session: &mut Session<'s>) -> Result<(), Halt> {
+    fn join<'s: 'a>(&mut self, position: u32, turn: Turn, session: &mut Session<'s>) -> Result<(), RunError> {
         if self.pace == Pace::AtOnce && !self.ended.is_empty() {
             self.ended.push(not_run(self.job, position, turn));
             return Ok(());
@@ -133,13 +139,12 @@ impl<'a> Company<'a> {
         }
         // What two draw at the same time is nobody's.
         let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, false)).flatten();
-        let conversation = session.converse(session.launch(job, &cell, turn.arm, turn.run), watch);
+        let worker = session.start_worker(session.launch(job, &cell, turn.arm, turn.run), watch);
         let progress = Progress::new(job.record.manifest.experiment.measure.stop);
-        let mut member = Member { position, turn, cell, conversation, progress, failure: None };
-        let mut outcome =
-            member.conversation.prepare(job.request(&cell, turn.arm, turn.run), &mut || session.tick_in_run());
+        let mut member = Member { position, turn, cell, worker, progress, failure: None };
+        let mut outcome = member.worker.prepare(job.request(&cell, turn.arm, turn.run), &mut || session.tick_in_run());
         if self.pace == Pace::InTurn && outcome.is_ok() {
-            outcome = member.conversation.ask(&self.warm(&member), &mut || session.tick_in_run());
+            outcome = member.worker.ask(&self.warm(&member), &mut || session.tick_in_run());
         }
         member.note(outcome)?;
         self.members.push(member);
@@ -153,10 +158,9 @@ impl<'a> Company<'a> {
     }
 
     /// Round after round until the stopping rule is met.
-    fn sample(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
+    fn sample(&mut self, session: &mut Session<'_>) -> Result<(), RunError> {
         let measure = &self.job.record.manifest.experiment.measure;
-        let slowest =
-            self.members.iter().filter_map(|member| member.conversation.heard().data.warmup.duration_ns.last());
+        let slowest = self.members.iter().filter_map(|member| member.worker.received().data.warmup.duration_ns.last());
         // Two that run at the same time must end a slice together, so a slice of theirs is a time.
         let slowest = slowest.max().filter(|_| self.pace == Pace::InTurn).map(|nanos| Nanos(*nanos));
         let mut rounds = Rounds::new(measure.stop, measure.slice_time, slowest);
@@ -184,22 +188,22 @@ impl<'a> Company<'a> {
         Ok(())
     }
 
-    /// Has every member do what it is told, at the company's pace, and parts with those that fail.
-    fn step(&mut self, commands: Vec<Command>, session: &mut Session<'_>) -> Result<(), Halt> {
+    /// Has every member do what it is told, at their pace, and parts with those that fail.
+    fn step(&mut self, commands: Vec<Command>, session: &mut Session<'_>) -> Result<(), RunError> {
         match self.pace {
             Pace::InTurn => {
                 for (member, command) in self.members.iter_mut().zip(&commands) {
-                    let outcome = member.conversation.ask(command, &mut || session.tick_in_run());
+                    let outcome = member.worker.ask(command, &mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
             }
             Pace::AtOnce => {
                 for (member, command) in self.members.iter_mut().zip(&commands) {
-                    let outcome = member.conversation.tell(command, &mut || session.tick_in_run());
+                    let outcome = member.worker.send(command, &mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
                 for member in self.members.iter_mut().filter(|member| member.failure.is_none()) {
-                    let outcome = member.conversation.listen(&mut || session.tick_in_run());
+                    let outcome = member.worker.listen(&mut || session.tick_in_run());
                     member.note(outcome)?;
                 }
             }
@@ -208,7 +212,7 @@ impl<'a> Company<'a> {
     }
 
     /// Ends the runs of members that failed.
-    fn dismiss(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
+    fn dismiss(&mut self, session: &mut Session<'_>) -> Result<(), RunError> {
         let (failed, members): (Vec<Member<'a>>, Vec<Member<'a>>) =
             std::mem::take(&mut self.members).into_iter().partition(|member| member.failure.is_some());
         self.members = members;
@@ -232,12 +236,12 @@ impl<'a> Company<'a> {
     }
 
     /// Looks at every member's outputs once more and ends its run.
-    fn end(&mut self, session: &mut Session<'_>) -> Result<(), Halt> {
+    fn end(&mut self, session: &mut Session<'_>) -> Result<(), RunError> {
         for mut member in std::mem::take(&mut self.members) {
             let mut commands = vec![Command::Check];
             commands.extend(blocks::afterwards(self.job, &member.cell, &member.turn).command());
             for command in commands {
-                let outcome = member.conversation.ask(&command, &mut || session.tick_in_run());
+                let outcome = member.worker.ask(&command, &mut || session.tick_in_run());
                 member.note(outcome)?;
             }
             self.part(member, session)?;
@@ -246,11 +250,11 @@ impl<'a> Company<'a> {
     }
 
     /// Ends one run and keeps what came of it.
-    fn part(&mut self, member: Member<'a>, session: &mut Session<'_>) -> Result<(), Halt> {
+    fn part(&mut self, member: Member<'a>, session: &mut Session<'_>) -> Result<(), RunError> {
         let slot = self.slot(member.position, member.turn, &member.cell);
         let outcome = member.failure.map_or(Ok(()), |failure| Err(failure.into()));
         let reason = member.progress.reason();
-        let mut worker = member.conversation.end(outcome, &mut || session.tick_in_run())?;
+        let mut worker = member.worker.end(outcome, &mut || session.tick_in_run())?;
         // The time of workers that are still alive is nobody's yet, so what others used cannot be told.
         worker.data.metrics.remove(metric::OTHER_CPU.name);
         worker.data.stop_reason = worker.failure.is_none().then_some(reason);
@@ -278,10 +282,10 @@ impl<'a> Company<'a> {
 
 impl Member<'_> {
     /// Remembers a failure; being stopped is for the caller.
-    fn note(&mut self, outcome: Result<(), worker::Ended>) -> Result<(), Halt> {
+    fn note(&mut self, outcome: Result<(), worker::Ended>) -> Result<(), RunError> {
         match outcome {
             Ok(()) => Ok(()),
-            Err(worker::Ended::Stopped) => Err(Halt::Interrupted),
+            Err(worker::Ended::Stopped) => Err(RunError::Interrupted),
             Err(worker::Ended::Failed(failure)) => {
                 self.failure = Some(failure);
                 Ok(())
@@ -291,7 +295,7 @@ impl Member<'_> {
 
     /// Takes in the slice that was just heard of.
     fn count(&mut self, bounds: SliceBounds) {
-        let heard = self.conversation.heard();
+        let heard = self.worker.received();
         let added = heard.data.slices.last().copied().unwrap_or(0);
         let all = heard.data.measured.len();
         let span = heard.data.measured.part_span_ns(all.saturating_sub(added as usize)..all);

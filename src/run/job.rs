@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use onnx::precision::ProviderClass;
-use onnx::{Resolved, ShapeProblem, TensorType};
+use onnx::{Resolved, ShapeError, TensorType};
 
 use super::dataset::ModelData;
 use super::model::PreparedModel;
-use super::need::Need;
+use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
@@ -40,7 +40,7 @@ pub struct Job {
     /// The batches of cells that are searched for the best one: the one that is tried, then the one that was found.
     batches: HashMap<CellId, Batch>,
     /// Which groups have left.
-    pub(super) need: Need,
+    pub(super) need: DecidedGroups,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -135,7 +135,7 @@ impl Job {
         for (position, run) in record.runs.iter().enumerate() {
             index.add(position, run);
         }
-        let need = Need::new(&record);
+        let need = DecidedGroups::new(&record);
         let experiment = &record.manifest.experiment;
         let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
         let (variant_files, spread) = (BTreeMap::new(), None);
@@ -158,7 +158,7 @@ impl Job {
             // It was run so by an earlier session; a file that changed since is found before anything is run with it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
-        Need::replay(&mut job);
+        DecidedGroups::replay(&mut job);
         job
     }
 
@@ -185,7 +185,7 @@ impl Job {
     /// # Errors
     ///
     /// The model does not take it.
-    pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeProblem> {
+    pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeError> {
         let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
         let interface = self.model(&cell).and_then(|model| model.interface.as_ref());
         let input = self.input(&cell).with_batch(size);

@@ -41,8 +41,8 @@ pub(crate) use session::Session;
 use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
-use self::need::Need;
-use self::session::Halt;
+use self::need::DecidedGroups;
+use self::session::RunError;
 use crate::device::{Gpu, is_slowed_for_heat};
 use crate::experiment::Design;
 pub(crate) use crate::record::Preview;
@@ -89,19 +89,19 @@ pub(crate) fn execute(
 ) -> Result<Ended, StoreError> {
     match carry_out(job, &mut Session::new(interrupts, events)) {
         Ok(()) => Ok(Ended::Complete),
-        Err(Halt::Interrupted) => Ok(Ended::Interrupted),
-        Err(Halt::Refused(refusal)) => Ok(Ended::Refused(refusal)),
-        Err(Halt::Store(error)) => Err(error),
+        Err(RunError::Interrupted) => Ok(Ended::Interrupted),
+        Err(RunError::Refused(refusal)) => Ok(Ended::Refused(refusal)),
+        Err(RunError::Store(error)) => Err(error),
     }
 }
 
-fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
-    session.tell(&Event::Started {
+fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
+    session.emit(&Event::Started {
         manifest: &job.record.manifest,
         already_done: job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(),
     });
     job.write_fed().map_err(|problem| {
-        Halt::Store(StoreError::Damaged { path: job.record.folder.clone(), reason: problem.to_string() })
+        RunError::Store(StoreError::Damaged { path: job.record.folder.clone(), reason: problem.to_string() })
     })?;
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
@@ -109,7 +109,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
         pass(job, session)?;
     }
     let budget = keep_to_budget(job, before, session)?;
-    session.tell(&Event::Planned {
+    session.emit(&Event::Planned {
         manifest: &job.record.manifest,
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
         estimate: forecast::estimate(job),
@@ -134,7 +134,7 @@ fn measure_blocks(
     budget: Option<Budget>,
     before: Duration,
     session: &mut Session<'_>,
-) -> Result<(), Halt> {
+) -> Result<(), RunError> {
     let design = job.record.manifest.experiment.measure.design;
     let whole = whole_blocks(job);
     // What earlier sessions took for a run, until this one has seen one.
@@ -165,7 +165,7 @@ fn measure_blocks(
         }
         // A block of an earlier session passes in no time.
         of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
-        Need::look(job, number + 1);
+        DecidedGroups::analyse(job, number + 1);
         if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
         }
@@ -174,7 +174,7 @@ fn measure_blocks(
         let (runs, done) = (&job.record.runs, number + 1);
         let left = forecast::blocks(job, done).saturating_sub(done);
         let blocks = done + room(left, before + session.elapsed(), of_a_run, wanted);
-        session.tell(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
+        session.emit(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
     }
     Ok(())
 }
@@ -218,7 +218,7 @@ fn keep_to_budget(
     session: &mut Session<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
     let Some(limit) = job.record.manifest.experiment.budget else { return Ok(None) };
-    let asked = job.record.manifest.experiment.looks().most();
+    let asked = job.record.manifest.experiment.interim_analyses().most();
     if !job.has_begun() {
         // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
         job.record.manifest.plan.runs = asked;

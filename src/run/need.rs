@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use statistics::looks::Looks;
+use statistics::interim::InterimAnalyses;
 
 use super::Job;
 use super::schedule::{self, Turn};
@@ -17,18 +17,22 @@ use crate::record::{Arm, Record, StoredRun};
 
 /// Which groups have left, and when.
 #[derive(Clone, Debug)]
-pub(crate) struct Need {
-    looks: Looks,
+pub(crate) struct DecidedGroups {
+    interim_analyses: InterimAnalyses,
     design: Design,
     /// Blocks after which a group left a round, by round and group.
     left: BTreeMap<(u32, u32), u32>,
 }
 
-impl Need {
+impl DecidedGroups {
     /// Before anything was measured.
     pub(super) fn new(record: &Record) -> Self {
         let experiment = &record.manifest.experiment;
-        Need { looks: experiment.looks(), design: experiment.measure.design, left: BTreeMap::new() }
+        DecidedGroups {
+            interim_analyses: experiment.interim_analyses(),
+            design: experiment.measure.design,
+            left: BTreeMap::new(),
+        }
     }
 
     /// Looks again where an earlier session looked.
@@ -36,22 +40,22 @@ impl Need {
         let plan = &job.record.manifest.plan;
         let (rounds, blocks) = (plan.rounds, per_round(plan));
         for round in 0..rounds {
-            for look in job.need.looks.blocks().take_while(|look| *look < blocks).collect::<Vec<_>>() {
+            for look in job.need.interim_analyses.blocks().take_while(|look| *look < blocks).collect::<Vec<_>>() {
                 let all_are_done = (0..look).all(|block| is_whole(job, round * blocks + block));
                 if !all_are_done {
                     return;
                 }
-                Need::look(job, round * blocks + look);
+                DecidedGroups::analyse(job, round * blocks + look);
             }
         }
     }
 
     /// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks.
-    pub(super) fn look(job: &mut Job, blocks: u32) {
+    pub(super) fn analyse(job: &mut Job, blocks: u32) {
         let plan = &job.record.manifest.plan;
         let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));
         // After the last block of a round there is nothing to leave.
-        if job.need.design == Design::Sequential || in_round == 0 || !job.need.looks.is_after(in_round) {
+        if job.need.design == Design::Sequential || in_round == 0 || !job.need.interim_analyses.is_after(in_round) {
             return;
         }
         let first = round * per_round(plan);
@@ -87,7 +91,8 @@ impl Need {
     /// is likely to decide.
     pub(super) fn expected(&self, plan: &Plan, round: u32, group: u32, done: u32) -> u32 {
         let most = per_round(plan);
-        let likely = || self.looks.blocks().find(|look| *look >= self.looks.typical() && *look > done);
+        let likely =
+            || self.interim_analyses.blocks().find(|look| *look >= self.interim_analyses.typical() && *look > done);
         self.left.get(&(round, group)).copied().or_else(likely).unwrap_or(most).min(most)
     }
 

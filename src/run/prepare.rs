@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use onnx::precision::ProviderClass;
-use onnx::{Interface, OnnxError, ShapeProblem};
+use onnx::{Interface, OnnxError, ShapeError};
 use reading::nearest;
 
 use super::convertible;
-use super::dataset::{self, DatasetProblem};
+use super::dataset::{self, DatasetError};
 use super::devices;
 use super::duet::{self, DuetError};
 use super::model::PreparedModel;
@@ -40,7 +40,7 @@ pub enum PrepareError {
         /// The dataset's file.
         file: PathBuf,
         /// What is wrong.
-        problem: Box<DatasetProblem>,
+        problem: Box<DatasetError>,
     },
     /// Values that do not fit.
     #[error("model `{model}`, input `{input}`{}", place(.file.as_deref(), .problem))]
@@ -52,7 +52,7 @@ pub enum PrepareError {
         /// The file that it names.
         file: Option<PathBuf>,
         /// What is wrong.
-        problem: Box<DatasetProblem>,
+        problem: Box<DatasetError>,
     },
     /// Names in `convert: { keep: [...] }` that no model has.
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
@@ -112,13 +112,13 @@ impl PrepareError {
 }
 
 /// The problem, which may begin with the file.
-fn without_path(file: &Path, problem: &DatasetProblem) -> String {
+fn without_path(file: &Path, problem: &DatasetError) -> String {
     let text = problem.to_string();
     text.strip_prefix(&format!("{}: ", file.display())).map_or(text.clone(), str::to_owned)
 }
 
 /// `, file inputs.npz: array ...`
-fn place(file: Option<&Path>, problem: &DatasetProblem) -> String {
+fn place(file: Option<&Path>, problem: &DatasetError) -> String {
     match file {
         Some(file) => format!(", file {}: {}", file.display(), without_path(file, problem)),
         None => format!(": {problem}"),
@@ -128,7 +128,7 @@ fn place(file: Option<&Path>, problem: &DatasetProblem) -> String {
 /// Models that lack the same sizes.
 #[derive(Debug)]
 pub struct OpenDimensions {
-    problem: ShapeProblem,
+    problem: ShapeError,
     models: Vec<String>,
     /// No model of the experiment has them.
     are_all: bool,
@@ -136,10 +136,10 @@ pub struct OpenDimensions {
 
 impl OpenDimensions {
     /// One for each different problem.
-    fn group(problems: Vec<(String, ShapeProblem)>, models: usize) -> Vec<Self> {
+    fn group(problems: Vec<(String, ShapeError)>, models: usize) -> Vec<Self> {
         let mut groups: Vec<OpenDimensions> = Vec::new();
         for (model, problem) in problems {
-            let told = |problem: &ShapeProblem| (problem.to_string(), problem.remedy());
+            let told = |problem: &ShapeError| (problem.to_string(), problem.remedy());
             match groups.iter_mut().find(|group| told(&group.problem) == told(&problem)) {
                 Some(group) if !group.models.contains(&model) => group.models.push(model),
                 Some(_) => {}
@@ -251,7 +251,7 @@ fn feed(
         let (point, model) = (&plan.axes.inputs()[input], &mut models[at.place()]);
         let name = experiment.models[at].name.clone();
         let file = point.file.as_ref().map(|file| file.path.clone());
-        let misfit = |problem: DatasetProblem| PrepareError::Feed {
+        let misfit = |problem: DatasetError| PrepareError::Feed {
             model: name.clone(),
             input: point.name.clone(),
             file: file.clone(),
@@ -300,9 +300,9 @@ mod tests {
 
     #[test]
     fn what_several_models_lack_is_told_once() {
-        let problems = |count: u32| (1..=count).map(|number| (format!("m{number}"), ShapeProblem::NoBatch)).collect();
+        let problems = |count: u32| (1..=count).map(|number| (format!("m{number}"), ShapeError::NoBatch)).collect();
         let all = OpenDimensions::group(problems(6), 6);
-        let problem = ShapeProblem::NoBatch;
+        let problem = ShapeError::NoBatch;
         assert_eq!(open_dimensions(&all), format!("`m1`, `m2`, `m3` and 3 others: {problem}"));
         assert_eq!(open_remedies(&all), problem.remedy());
         // Sizes for all models would skip the third.

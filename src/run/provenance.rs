@@ -11,7 +11,7 @@ use super::prepare::PrepareError;
 use crate::data::digest;
 use crate::experiment::InputPoint;
 use crate::prepare::runtime::Library;
-use crate::record::{InferenceCost, ModelFile, Place, RuntimeUsed, Session};
+use crate::record::{InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
 pub(super) fn session(command: String) -> Session {
@@ -30,7 +30,7 @@ pub(super) fn session(command: String) -> Session {
 /// What a record says about one model file; nothing where there is none.
 pub(super) fn describe_model(
     model: &PreparedModel,
-    place: &Place,
+    place: &ProjectRoot,
     inputs: &[InputPoint],
 ) -> Result<Option<ModelFile>, PrepareError> {
     let (Some(path), Some(files)) = (model.path.as_deref(), model.files()) else { return Ok(None) };
@@ -89,7 +89,7 @@ pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
 }
 
 /// SHA-256 of each file, by its path.
-pub(super) fn hash_each(files: &[PathBuf], place: &Place) -> Result<BTreeMap<String, String>, PrepareError> {
+pub(super) fn hash_each(files: &[PathBuf], place: &ProjectRoot) -> Result<BTreeMap<String, String>, PrepareError> {
     files.iter().map(|file| Ok((place.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
 }
 

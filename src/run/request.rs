@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use onnx::dimension_sizes;
 use statistics::random::key_seed;
 
-use super::dataset::{DatasetProblem, Fed};
+use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
 use crate::plan::Cell;
@@ -133,7 +133,7 @@ impl Job {
     /// # Errors
     ///
     /// A file that is no longer as it was, a folder that cannot be written.
-    pub(super) fn write_fed(&self) -> Result<(), DatasetProblem> {
+    pub(super) fn write_fed(&self) -> Result<(), DatasetError> {
         let wanted = self.record.manifest.experiment.measure.inputs;
         for (index, model) in self.models.iter().enumerate() {
             for (input, fed) in &model.fed {

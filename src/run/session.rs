@@ -20,13 +20,13 @@ use crate::run::Refusal;
 use crate::run::event::Event;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
-use crate::worker::command::{CommandProblem, Finished, run_command};
+use crate::worker::command::{CommandError, Finished, run_command};
 use crate::worker::protocol::Command;
-use crate::worker::{self, Conversation, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
+use crate::worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun, WorkerSession};
 
 /// Why work ends before its end.
 #[derive(Debug)]
-pub(super) enum Halt {
+pub(super) enum RunError {
     /// The user stopped it.
     Interrupted,
     /// The specification requires a better machine.
@@ -35,15 +35,15 @@ pub(super) enum Halt {
     Store(StoreError),
 }
 
-impl From<StoppedAtOnce> for Halt {
+impl From<StoppedAtOnce> for RunError {
     fn from(_: StoppedAtOnce) -> Self {
-        Halt::Interrupted
+        RunError::Interrupted
     }
 }
 
-impl From<StoreError> for Halt {
+impl From<StoreError> for RunError {
     fn from(error: StoreError) -> Self {
-        Halt::Store(error)
+        RunError::Store(error)
     }
 }
 
@@ -63,13 +63,13 @@ impl<'a> Session<'a> {
     }
 
     /// Tells whoever listens.
-    pub(super) fn tell(&mut self, event: &Event<'_>) {
+    pub(super) fn emit(&mut self, event: &Event<'_>) {
         (self.events)(event);
     }
 
     /// About a second passed.
     pub(super) fn tick(&mut self) {
-        self.tell(&Event::Tick);
+        self.emit(&Event::Tick);
     }
 
     /// As [`Session::tick`], while a run is in flight that the first interrupt does not end.
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
 
     fn tell_interrupt(&mut self) {
         if self.interrupts.count() > 0 {
-            self.tell(&Event::Interrupted);
+            self.emit(&Event::Interrupted);
         }
     }
 
@@ -88,10 +88,10 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// [`Halt::Interrupted`] if the user wants none.
-    pub(super) fn go_on(&mut self) -> Result<(), Halt> {
+    /// [`RunError::Interrupted`] if the user wants none.
+    pub(super) fn go_on(&mut self) -> Result<(), RunError> {
         self.tell_interrupt();
-        if self.interrupts.count() > 0 { Err(Halt::Interrupted) } else { Ok(()) }
+        if self.interrupts.count() > 0 { Err(RunError::Interrupted) } else { Ok(()) }
     }
 
     /// Waits until neither the processor nor the device is throttled any longer, as long as the user and `patience` let it.
@@ -164,14 +164,14 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// [`Halt::Interrupted`] if the user does not want to wait for its end.
+    /// [`RunError::Interrupted`] if the user does not want to wait for its end.
     pub(super) fn run_cell(
         &mut self,
         job: &Job,
         cell: &Cell,
         (arm, run): (Arm, u32),
         plan: &RunPlan,
-    ) -> Result<WorkerRun, Halt> {
+    ) -> Result<WorkerRun, RunError> {
         match job.unusable_model(cell) {
             Some(failure) => Ok(WorkerRun::failed(failure)),
             None => {
@@ -186,12 +186,12 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// [`CommandProblem`].
+    /// [`CommandError`].
     pub(super) fn run_command(
         &mut self,
         command: process::Command,
         timeout: Duration,
-    ) -> Result<Finished, CommandProblem> {
+    ) -> Result<Finished, CommandError> {
         let interrupts = self.interrupts;
         run_command(command, timeout, interrupts, &mut || self.tick())
     }
@@ -200,8 +200,8 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// [`Halt::Interrupted`] if the user does not want to wait for its end.
-    pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan, watch: Option<Watch>) -> Result<WorkerRun, Halt> {
+    /// [`RunError::Interrupted`] if the user does not want to wait for its end.
+    pub(super) fn run(&mut self, launch: &Launch, plan: &RunPlan, watch: Option<Watch>) -> Result<WorkerRun, RunError> {
         let interrupts = self.interrupts;
         // A run without counted samples ends with the first interrupt, and there is nothing to tell.
         let outlives = plan.stop.is_some();
@@ -213,17 +213,22 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     ///
-    /// [`Halt::Interrupted`] if the user stopped it.
-    pub(super) fn ask(&mut self, launch: Launch, request: CellRequest, command: &Command) -> Result<WorkerRun, Halt> {
-        let mut conversation = Conversation::start(launch, self.interrupts, 1);
+    /// [`RunError::Interrupted`] if the user stopped it.
+    pub(super) fn ask(
+        &mut self,
+        launch: Launch,
+        request: CellRequest,
+        command: &Command,
+    ) -> Result<WorkerRun, RunError> {
+        let mut worker = WorkerSession::start(launch, self.interrupts, 1);
         let tick = &mut || self.tick();
-        let outcome = conversation.prepare(request, tick).and_then(|()| conversation.ask(command, tick));
-        Ok(conversation.end(outcome, tick)?)
+        let outcome = worker.prepare(request, tick).and_then(|()| worker.ask(command, tick));
+        Ok(worker.end(outcome, tick)?)
     }
 
     /// Starts a worker that stays alive beside others, as one of a run that the first interrupt does not end.
-    pub(super) fn converse(&self, launch: Launch, watch: Option<Watch>) -> Conversation<'a> {
-        Conversation::start(launch, self.interrupts, 2).watched(watch)
+    pub(super) fn start_worker(&self, launch: Launch, watch: Option<Watch>) -> WorkerSession<'a> {
+        WorkerSession::start(launch, self.interrupts, 2).watched(watch)
     }
 }
 

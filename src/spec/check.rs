@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use crate::vocabulary::quantity::QuantityError;
 
-use super::document::{Node, Place, exists, key_span, value_span};
+use super::document::{DocumentPath, Node, exists, key_span, value_span};
 use super::files::Depth;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
@@ -16,7 +16,7 @@ use super::problem::{MOST_PROBLEMS, Problem, Sources};
 pub(super) struct Check<'a> {
     sources: &'a Sources,
     root: &'a Node,
-    damaged: Vec<Place>,
+    damaged: Vec<DocumentPath>,
     /// What makes the spec invalid.
     pub(super) problems: Vec<Problem>,
     /// What does not.
@@ -29,28 +29,28 @@ pub(super) struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// A check of the document `root`, of which the places `damaged` are not to be relied on.
-    pub(super) fn new(sources: &'a Sources, root: &'a Node, damaged: Vec<Place>) -> Self {
+    pub(super) fn new(sources: &'a Sources, root: &'a Node, damaged: Vec<DocumentPath>) -> Self {
         let (problems, warnings, notes) = (Vec::new(), Vec::new(), Vec::new());
         Check { sources, root, damaged, problems, warnings, notes, depth: Depth::Contents }
     }
 
     /// True where something at or below `place` was refused.
-    pub(super) fn is_damaged(&self, place: &Place) -> bool {
+    pub(super) fn is_damaged(&self, place: &DocumentPath) -> bool {
         self.damaged.iter().any(|damaged| damaged.is_within(place) || place.is_within(damaged))
     }
 
     /// True where the document says something at `place`.
-    pub(super) fn has(&self, place: &Place) -> bool {
+    pub(super) fn has(&self, place: &DocumentPath) -> bool {
         exists(self.root, place)
     }
 
     /// A problem that underlines the value at `place`.
-    pub(super) fn at(&self, place: &Place, message: impl Into<String>) -> Problem {
+    pub(super) fn at(&self, place: &DocumentPath, message: impl Into<String>) -> Problem {
         self.sources.problem(value_span(self.root, place), message)
     }
 
     /// A problem that underlines the key at `place`.
-    pub(super) fn at_key(&self, place: &Place, message: impl Into<String>) -> Problem {
+    pub(super) fn at_key(&self, place: &DocumentPath, message: impl Into<String>) -> Problem {
         self.sources.problem(key_span(self.root, place), message)
     }
 
@@ -60,7 +60,7 @@ impl<'a> Check<'a> {
     }
 
     /// Adds a problem at the value of `place`.
-    pub(super) fn error(&mut self, place: &Place, message: impl Into<String>, hint: impl Into<Option<String>>) {
+    pub(super) fn error(&mut self, place: &DocumentPath, message: impl Into<String>, hint: impl Into<Option<String>>) {
         if self.is_full() {
             return;
         }
@@ -72,13 +72,17 @@ impl<'a> Check<'a> {
     }
 
     /// Adds a warning at the value of `place`.
-    pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn warn(&mut self, place: &DocumentPath, message: impl Into<String>, hint: impl Into<String>) {
         let warning = self.at(place, message).with_hint(hint).into_warning();
         self.warnings.push(warning);
     }
 
     /// A duration or ratio; one that cannot be read is a problem, and stands for zero.
-    pub(super) fn quantity<T: FromStr<Err = QuantityError> + Default>(&mut self, place: &Place, text: &str) -> T {
+    pub(super) fn quantity<T: FromStr<Err = QuantityError> + Default>(
+        &mut self,
+        place: &DocumentPath,
+        text: &str,
+    ) -> T {
         match text.parse() {
             Ok(quantity) => quantity,
             Err(error) => {
@@ -89,7 +93,7 @@ impl<'a> Check<'a> {
     }
 
     /// Names that stand twice; `what` is "models" or the like, and `hint` says how to tell them apart.
-    pub(super) fn duplicates(&mut self, what: &str, names: &[(Place, String)], hint: &str) {
+    pub(super) fn duplicates(&mut self, what: &str, names: &[(DocumentPath, String)], hint: &str) {
         let mut seen = std::collections::HashSet::new();
         for (place, name) in names {
             if !seen.insert(name.as_str()) {

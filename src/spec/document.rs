@@ -1,7 +1,7 @@
 //! A YAML document as a tree in which every key and value knows its place in the text.
 //!
-//! Input: the tree that `yaml` builds. Output: lookups by [`Place`]. Scalars keep their source text, so that `1.30`
-//! is still "1.30" where the schema wants text. Deliberately absent: what the keys mean.
+//! Input: the tree that `yaml` builds. Output: lookups by [`DocumentPath`]. Scalars keep their source text, so that
+//! `1.30` is still "1.30" where the schema wants text. Deliberately absent: what the keys mean.
 
 use super::problem::Span;
 
@@ -123,12 +123,12 @@ pub(super) enum Step {
 
 /// The way from the top of the document to a value: `variants`, 2, `threads`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place(pub(super) Vec<Step>);
+pub(super) struct DocumentPath(pub(super) Vec<Step>);
 
-impl Place {
+impl DocumentPath {
     /// A top-level key.
     pub(super) fn top(key: &str) -> Self {
-        Place::default().key(key)
+        DocumentPath::default().key(key)
     }
 
     /// The value of a key of the map here.
@@ -146,7 +146,7 @@ impl Place {
     fn then(&self, step: Step) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);
-        Place(steps)
+        DocumentPath(steps)
     }
 
     /// The top-level key that this is below; empty at the top.
@@ -158,13 +158,13 @@ impl Place {
     }
 
     /// The value that holds this one.
-    pub(super) fn parent(&self) -> Option<Place> {
+    pub(super) fn parent(&self) -> Option<DocumentPath> {
         let (_, parent) = self.0.split_last()?;
-        Some(Place(parent.to_vec()))
+        Some(DocumentPath(parent.to_vec()))
     }
 
     /// True where `self` is `other` or inside it.
-    pub(super) fn is_within(&self, other: &Place) -> bool {
+    pub(super) fn is_within(&self, other: &DocumentPath) -> bool {
         self.0.starts_with(&other.0)
     }
 
@@ -180,7 +180,7 @@ impl Place {
 }
 
 /// Looks a value up, with the entry that names it; a place that is not written gives the nearest that is.
-fn find<'a>(root: &'a Node, place: &Place) -> (&'a Node, Option<&'a Entry>) {
+fn find<'a>(root: &'a Node, place: &DocumentPath) -> (&'a Node, Option<&'a Entry>) {
     let mut node = root;
     let mut entry = None;
     for step in &place.0 {
@@ -198,7 +198,7 @@ fn find<'a>(root: &'a Node, place: &Place) -> (&'a Node, Option<&'a Entry>) {
 }
 
 /// The text of the value at `place`, or of its key where the value is spread over lines or empty.
-pub(super) fn value_span(root: &Node, place: &Place) -> Span {
+pub(super) fn value_span(root: &Node, place: &DocumentPath) -> Span {
     let (node, entry) = find(root, place);
     match (entry, node.span.start == node.span.end) {
         (Some(entry), true) => entry.key_span,
@@ -207,13 +207,13 @@ pub(super) fn value_span(root: &Node, place: &Place) -> Span {
 }
 
 /// The text of the key at `place`, or of the value where it has none.
-pub(super) fn key_span(root: &Node, place: &Place) -> Span {
+pub(super) fn key_span(root: &Node, place: &DocumentPath) -> Span {
     let (node, entry) = find(root, place);
     entry.map_or_else(|| node.visible_span(), |entry| entry.key_span)
 }
 
 /// True where the document says something at `place`.
-pub(super) fn exists(root: &Node, place: &Place) -> bool {
+pub(super) fn exists(root: &Node, place: &DocumentPath) -> bool {
     let mut node = Some(root);
     for step in &place.0 {
         node = node.and_then(|node| match (step, &node.content) {

@@ -15,20 +15,20 @@ const MOST_SHOWN: usize = 50;
 
 /// Every problem of one spec, in the order of the text.
 #[derive(Clone, Debug)]
-pub struct Invalid {
+pub struct InvalidSpecError {
     file: String,
     problems: Vec<Problem>,
     omitted: usize,
 }
 
-impl Invalid {
+impl InvalidSpecError {
     /// Sorts by place, the file before the command line, and keeps the first [`MOST_SHOWN`].
     pub(super) fn new(file: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(Problem::order);
         problems.dedup_by(|a, b| a.message() == b.message() && a.order() == b.order());
         let omitted = problems.len().saturating_sub(MOST_SHOWN);
         problems.truncate(MOST_SHOWN);
-        Invalid { file: file.to_owned(), problems, omitted }
+        InvalidSpecError { file: file.to_owned(), problems, omitted }
     }
 
     /// The problems, at most fifty.
@@ -42,7 +42,7 @@ impl Invalid {
     }
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidSpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.count() {
             1 => write!(f, "{} has 1 problem", self.file),
@@ -57,9 +57,9 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidSpecError {}
 
-impl Diagnostic for Invalid {
+impl Diagnostic for InvalidSpecError {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         Some(Box::new(self.problems.iter().map(|problem| problem as &dyn Diagnostic)))
     }
@@ -110,7 +110,7 @@ pub enum SpecError {
     /// Text, but not a valid spec.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Invalid(#[from] Invalid),
+    Invalid(#[from] InvalidSpecError),
 }
 
 impl SpecError {
@@ -133,7 +133,7 @@ mod tests {
         let sources = Sources::new("x.yaml", &"x\n".repeat(60));
         let problems =
             (0..60).map(|line| sources.problem(Span { source: 0, start: 2 * line, end: 2 * line + 1 }, "no"));
-        let invalid = Invalid::new("x.yaml", problems.collect());
+        let invalid = InvalidSpecError::new("x.yaml", problems.collect());
         assert_eq!(invalid.to_string(), "x.yaml has 60 problems; the first 50 are shown");
         assert_eq!(invalid.problems().len(), 50);
     }

@@ -88,7 +88,7 @@ pub struct Topics {
 /// A word that means nothing here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing is named `{word}`")]
-pub struct UnknownWord {
+pub struct UnknownWordError {
     /// The word.
     pub word: String,
     /// Words that may be meant.
@@ -112,7 +112,7 @@ pub fn topics() -> Topics {
 /// # Errors
 ///
 /// When nothing has this name; the nearest words are named.
-pub fn explain(word: &str) -> Result<Explanation, UnknownWord> {
+pub fn explain(word: &str) -> Result<Explanation, UnknownWordError> {
     if let Some(code) = code::by_name(&word.to_uppercase()) {
         return Ok(Explanation::Code(code.text()));
     }
@@ -132,10 +132,10 @@ pub fn explain(word: &str) -> Result<Explanation, UnknownWord> {
         [one] => return Ok(Explanation::Key((*one).clone())),
         several => {
             let near = several.iter().map(|key| key.path.clone()).collect();
-            return Err(UnknownWord { word: word.to_owned(), near });
+            return Err(UnknownWordError { word: word.to_owned(), near });
         }
     }
-    Err(UnknownWord { word: word.to_owned(), near: near(word, &keys) })
+    Err(UnknownWordError { word: word.to_owned(), near: near(word, &keys) })
 }
 
 fn metric(word: &str) -> Option<MetricText> {

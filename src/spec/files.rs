@@ -10,7 +10,7 @@ use globset::GlobBuilder;
 use reading::nearest::near_name;
 use reading::plain_file;
 
-use crate::data::below::{OutOfBounds, files_below};
+use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::is_glob;
 
 /// The first line of a Git LFS pointer file, which has three.
@@ -27,7 +27,7 @@ pub(super) enum Depth {
 
 impl Depth {
     /// As [`find`].
-    pub(super) fn find(self, folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+    pub(super) fn find(self, folder: &Path, text: &str) -> Result<Vec<PathBuf>, SpecFileError> {
         match find(folder, text) {
             Err(_) if self == Depth::Names && !is_glob(text) => Ok(vec![absolute(folder, Path::new(text))]),
             found => found,
@@ -35,7 +35,7 @@ impl Depth {
     }
 
     /// The one file that `text` stands for, looked into.
-    pub(super) fn one(self, folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+    pub(super) fn one(self, folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
         match self.find(folder, text)?.as_slice() {
             [file] => self.inspect(file, text).map(|()| file.clone()),
             files => Err(problem(format!("`{text}` matches {} files", files.len()), "name one file".to_owned())),
@@ -43,7 +43,7 @@ impl Depth {
     }
 
     /// As [`existing`].
-    pub(super) fn existing(self, folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+    pub(super) fn existing(self, folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
         match self {
             Depth::Contents => existing(folder, text),
             Depth::Names => Ok(absolute(folder, Path::new(text))),
@@ -51,23 +51,23 @@ impl Depth {
     }
 
     /// As [`inspect`].
-    pub(super) fn inspect(self, path: &Path, text: &str) -> Result<(), FileProblem> {
+    pub(super) fn inspect(self, path: &Path, text: &str) -> Result<(), SpecFileError> {
         if self == Depth::Contents { inspect(path, text) } else { Ok(()) }
     }
 }
 
 /// What is wrong with a path: a message and advice.
-pub(super) struct FileProblem {
+pub(super) struct SpecFileError {
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
-fn problem(message: impl Into<String>, hint: impl Into<Option<String>>) -> FileProblem {
-    FileProblem { message: message.into(), hint: hint.into() }
+fn problem(message: impl Into<String>, hint: impl Into<Option<String>>) -> SpecFileError {
+    SpecFileError { message: message.into(), hint: hint.into() }
 }
 
 /// The model files that `text` stands for, in the order of their paths; never none.
-pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, SpecFileError> {
     let path = absolute(folder, Path::new(text));
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => {
@@ -86,7 +86,7 @@ pub(super) fn find(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProble
     }
 }
 
-fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
+fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, SpecFileError> {
     // The part before the first component with a glob character is a plain folder; only what is below it is walked.
     let components: Vec<&str> = text.split('/').collect();
     let plain = components.iter().take_while(|component| !is_glob(component)).count();
@@ -110,17 +110,17 @@ fn glob(folder: &Path, text: &str) -> Result<Vec<PathBuf>, FileProblem> {
     Ok(files)
 }
 
-fn walk(folder: &Path, levels: Option<usize>, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, FileProblem> {
-    files_below(folder, levels, wanted).map_err(|beyond| problem(beyond.to_string(), OutOfBounds::HINT.to_owned()))
+fn walk(folder: &Path, levels: Option<usize>, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, SpecFileError> {
+    files_below(folder, levels, wanted).map_err(|beyond| problem(beyond.to_string(), OutOfBoundsError::HINT.to_owned()))
 }
 
 /// The file or folder at `text`, absolute.
-fn existing(folder: &Path, text: &str) -> Result<PathBuf, FileProblem> {
+fn existing(folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
     let path = absolute(folder, Path::new(text));
     if path.exists() { Ok(path) } else { Err(missing(folder, text, &path)) }
 }
 
-fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
+fn missing(folder: &Path, text: &str, path: &Path) -> SpecFileError {
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
     // Beside the spec's folder is where the current folder often is.
@@ -134,7 +134,7 @@ fn missing(folder: &Path, text: &str, path: &Path) -> FileProblem {
     problem(message, similar.unwrap_or_else(|| relative_to(folder)))
 }
 
-fn missing_folder(folder: &Path, written: &Path, path: &Path) -> FileProblem {
+fn missing_folder(folder: &Path, written: &Path, path: &Path) -> SpecFileError {
     let similar = near_name(path).map(|name| format!("did you mean `{}`?", with_name(written, &name)));
     problem(format!("there is no folder `{}`", written.display()), similar.unwrap_or_else(|| relative_to(folder)))
 }
@@ -166,7 +166,7 @@ pub(crate) fn absolute(folder: &Path, path: &Path) -> PathBuf {
 }
 
 /// What is wrong with the content of a model file, without reading more than its first bytes.
-fn inspect(path: &Path, text: &str) -> Result<(), FileProblem> {
+fn inspect(path: &Path, text: &str) -> Result<(), SpecFileError> {
     let unreadable = |error: io::Error| problem(format!("cannot read `{text}`: {error}"), None);
     let mut start = Vec::with_capacity(LFS_MARK.len());
     let file = plain_file::open(path).map_err(unreadable)?;

@@ -10,8 +10,8 @@ use reading::plain_file;
 use serde_json::Value;
 
 use super::check::Check;
-use super::document::{Content, Node, Place, Step};
-use super::error::{Invalid, SpecError};
+use super::document::{Content, DocumentPath, Node, Step};
+use super::error::{InvalidSpecError, SpecError};
 use super::files::Depth;
 use super::form::ExperimentForm;
 use super::note::Note;
@@ -108,17 +108,17 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     // A byte order mark is no column.
     let mut sources = Sources::new(name, text.strip_prefix('\u{feff}').unwrap_or(text));
     let invalid = |sources: &Sources, problems: Vec<Problem>| {
-        SpecError::Invalid(Invalid::new(name, invisible::explain(sources, problems, false)))
+        SpecError::Invalid(InvalidSpecError::new(name, invisible::explain(sources, problems, false)))
     };
     let syntax = |problem: Problem| {
         let problems = match conflict(&sources) {
             Some(marker) => vec![marker],
             None => invisible::explain(&sources, vec![problem], true),
         };
-        SpecError::Invalid(Invalid::new(name, problems))
+        SpecError::Invalid(InvalidSpecError::new(name, problems))
     };
     if let Some(nul) = invisible::nul(&sources, 0) {
-        return Err(SpecError::Invalid(Invalid::new(name, vec![nul])));
+        return Err(SpecError::Invalid(InvalidSpecError::new(name, vec![nul])));
     }
     let (mut root, mut problems) = yaml::parse(&sources, 0, 0).map_err(syntax)?;
     if let Some(problem) = not_a_map(&sources, &root) {
@@ -180,7 +180,7 @@ fn not_a_map(sources: &Sources, root: &Node) -> Option<Problem> {
 }
 
 /// Takes the value at `place` out, or the nearest value around it that can be missing, and returns where.
-fn prune(json: &mut Value, mut place: Place) -> Option<Place> {
+fn prune(json: &mut Value, mut place: DocumentPath) -> Option<DocumentPath> {
     while !is_optional(&place) {
         place = place.parent()?;
     }
@@ -197,7 +197,7 @@ fn prune(json: &mut Value, mut place: Place) -> Option<Place> {
 }
 
 /// True for a key of a map that the forms can do without; entries of lists would change the places of those after them.
-fn is_optional(place: &Place) -> bool {
+fn is_optional(place: &DocumentPath) -> bool {
     let Some(Step::Key(key)) = place.0.last() else { return false };
     if place.0.len() == 1 {
         return true;

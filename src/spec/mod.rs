@@ -32,7 +32,7 @@ mod yaml;
 
 pub use calibrate::{SAME, calibration};
 pub(crate) use canonical::{measured, texts};
-pub use error::{Invalid, SpecError};
+pub use error::{InvalidSpecError, SpecError};
 pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;
 pub(crate) use load::outline;

@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, transform};
 use serde_json::{Map, Value};
 
-use super::document::{Place, Step};
+use super::document::{DocumentPath, Step};
 use super::form::{ExperimentForm, NAME_PATTERN};
 
 /// Names the schema for ever; a change that old specs do not survive gets a new number.
@@ -225,7 +225,7 @@ pub(super) fn default_of(map_shapes: &[&'static Value], key: &str) -> Option<&'s
 }
 
 /// A value that would do at `place`, as it is written in YAML; of a list without an example its entry's.
-pub(super) fn example(place: &Place) -> Option<String> {
+pub(super) fn example(place: &DocumentPath) -> Option<String> {
     let here = place.0.iter().fold(top(), |shapes, step| match step {
         Step::Key(key) => property(&shapes, key),
         Step::Index(_) => items(&shapes),
@@ -292,11 +292,11 @@ mod tests {
 
     #[test]
     fn examples_are_those_of_the_value_or_of_its_entries() {
-        let place = Place::top("choose");
+        let place = DocumentPath::top("choose");
         assert_eq!(example(&place.key("best")).as_deref(), Some("latency"));
         assert_eq!(example(&place.key("within")).as_deref(), Some("[{ metric: latency.p95, max: 20ms }]"));
         assert_eq!(example(&place.key("within").index(0).key("where")).as_deref(), Some("{ variant: fp32 }"));
-        assert_eq!(example(&Place::top("seed")), None);
+        assert_eq!(example(&DocumentPath::top("seed")), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
-use super::document::{Node, Place, Step};
+use super::document::{DocumentPath, Node, Step};
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
 use super::schema;
 use super::wording::{Wording, plain};
@@ -25,7 +25,7 @@ pub(super) struct Violation {
     /// For the user.
     pub(super) problem: Problem,
     /// The value that must not be read further.
-    pub(super) place: Place,
+    pub(super) place: DocumentPath,
 }
 
 /// Every violation of the schema.
@@ -141,12 +141,12 @@ fn type_names(kind: &TypeKind) -> Vec<String> {
     }
 }
 
-fn place_of(location: &Location) -> Place {
+fn place_of(location: &Location) -> DocumentPath {
     let steps = location.iter().map(|segment| match segment {
         LocationSegment::Property(key) => Step::Key(key.into_owned()),
         LocationSegment::Index(index) => Step::Index(index),
     });
-    Place(steps.collect())
+    DocumentPath(steps.collect())
 }
 
 /// What to say of a finding, and the values that it spoils.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
-use super::document::{Node, Place, Step, key_span, value_span};
+use super::document::{DocumentPath, Node, Step, key_span, value_span};
 use super::form::{DURATION_PATTERN, NAME_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN};
 use super::misplaced;
 use super::name::fitting_name;
@@ -33,12 +33,12 @@ pub(super) struct Wording<'a> {
 
 impl Wording<'_> {
     /// An error that underlines the value at `place`.
-    fn at_value(&self, place: &Place, message: String) -> Problem {
+    fn at_value(&self, place: &DocumentPath, message: String) -> Problem {
         self.sources.problem(value_span(self.root, place), message)
     }
 
     /// What is written at `place`, for messages.
-    fn shown(&self, place: &Place) -> String {
+    fn shown(&self, place: &DocumentPath) -> String {
         match value_at(self.json, place) {
             Some(Value::String(text)) => quote(text),
             Some(Value::Array(_)) => "a list".to_owned(),
@@ -49,7 +49,7 @@ impl Wording<'_> {
     }
 
     /// None of these JSON types.
-    pub(super) fn wrong_type(&self, place: &Place, types: &[String]) -> Problem {
+    pub(super) fn wrong_type(&self, place: &DocumentPath, types: &[String]) -> Problem {
         let wanted = words_for(types);
         let shown = self.shown(place);
         if shown == "null" {
@@ -69,7 +69,7 @@ impl Wording<'_> {
     }
 
     /// None of these values.
-    pub(super) fn wrong_choice(&self, place: &Place, options: &[String]) -> Problem {
+    pub(super) fn wrong_choice(&self, place: &DocumentPath, options: &[String]) -> Problem {
         let known: Vec<&str> = options.iter().map(String::as_str).collect();
         let shown = self.shown(place);
         let written = shown.trim_matches('`');
@@ -84,7 +84,7 @@ impl Wording<'_> {
     }
 
     /// A key that the map at `place` does not know.
-    pub(super) fn unknown_key(&self, place: &Place, key: &str, schema_path: &Location) -> Problem {
+    pub(super) fn unknown_key(&self, place: &DocumentPath, key: &str, schema_path: &Location) -> Problem {
         let within = if place.0.is_empty() { String::new() } else { format!(" in {}", place.name()) };
         let key_place = place.key(key);
         let problem = self.sources.problem(key_span(self.root, &key_place), format!("unknown key `{key}`{within}"));
@@ -104,7 +104,7 @@ impl Wording<'_> {
     }
 
     /// A key that the map at `place` needs.
-    pub(super) fn missing_key(&self, place: &Place, key: &str) -> Problem {
+    pub(super) fn missing_key(&self, place: &DocumentPath, key: &str) -> Problem {
         let span = key_span(self.root, place);
         if place.0.is_empty() {
             let problem = self.sources.problem(span, format!("the key `{key}` is missing"));
@@ -121,7 +121,7 @@ impl Wording<'_> {
     }
 
     /// A key that looks as none can.
-    pub(super) fn bad_key(&self, place: &Place, error: &ValidationError<'_>) -> Problem {
+    pub(super) fn bad_key(&self, place: &DocumentPath, error: &ValidationError<'_>) -> Problem {
         let span = key_span(self.root, place);
         let key = plain(error.instance());
         match error.kind() {
@@ -134,14 +134,14 @@ impl Wording<'_> {
     }
 
     /// A value of the right type that is out of bounds, empty or malformed.
-    pub(super) fn bad_value(&self, place: &Place, error: &ValidationError<'_>) -> Problem {
+    pub(super) fn bad_value(&self, place: &DocumentPath, error: &ValidationError<'_>) -> Problem {
         let (name, shown) = (place.name(), self.shown(place));
         let text = |message: String| self.at_value(place, message);
         match error.kind() {
             ValidationErrorKind::Minimum { limit } => text(format!("{name} is {shown}; it must be at least {limit}")),
             ValidationErrorKind::Maximum { limit } => text(format!("{name} is {shown}; it must be at most {limit}")),
             ValidationErrorKind::MinItems { limit: 1 } => {
-                let way_out = if *place == Place::top("models") { "" } else { ", or leave it out" };
+                let way_out = if *place == DocumentPath::top("models") { "" } else { ", or leave it out" };
                 text(format!("{name} is an empty list")).with_hint(format!("give it at least one entry{way_out}"))
             }
             ValidationErrorKind::MinItems { limit } => text(format!("{name} needs at least {limit} entries")),
@@ -155,7 +155,7 @@ impl Wording<'_> {
         }
     }
 
-    fn bad_pattern(&self, place: &Place, pattern: &str) -> Problem {
+    fn bad_pattern(&self, place: &DocumentPath, pattern: &str) -> Problem {
         let written = value_text(self.json, place).unwrap_or_default();
         let name = place.name();
         match pattern {
@@ -173,7 +173,7 @@ impl Wording<'_> {
 
     fn bad_quantity<T: FromStr<Err = QuantityError>>(
         &self,
-        place: &Place,
+        place: &DocumentPath,
         text: &str,
         what: &str,
         example: &str,
@@ -225,7 +225,7 @@ pub(super) fn quote(text: &str) -> String {
     format!("`{cut}{dots}`")
 }
 
-fn value_at<'a>(json: &'a Value, place: &Place) -> Option<&'a Value> {
+fn value_at<'a>(json: &'a Value, place: &DocumentPath) -> Option<&'a Value> {
     place.0.iter().try_fold(json, |value, step| match step {
         Step::Key(key) => value.get(key),
         Step::Index(index) => value.get(index),
@@ -233,7 +233,7 @@ fn value_at<'a>(json: &'a Value, place: &Place) -> Option<&'a Value> {
 }
 
 /// The text of a scalar in the JSON.
-fn value_text(json: &Value, place: &Place) -> Option<String> {
+fn value_text(json: &Value, place: &DocumentPath) -> Option<String> {
     let value = value_at(json, place)?;
     (!value.is_object() && !value.is_array()).then(|| plain(value))
 }

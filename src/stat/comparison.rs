@@ -11,8 +11,8 @@ use statistics::{
     median,
 };
 
-use super::{Series, Terms};
-use crate::judge::compare::apart::{compare_apart, sign};
+use super::{Series, StatOptions};
+use crate::judge::compare::unpaired::{compare_unpaired_values, sign};
 
 /// How often independent observations may pass for dependent ones, in a comparison.
 const LEVEL: f64 = 0.05;
@@ -178,7 +178,11 @@ impl From<UnpairedComparison> for Found {
 }
 
 /// Compares two series.
-pub(super) fn compare(baseline: &Series, candidate: &Series, terms: &Terms) -> Result<Comparison, ComparisonError> {
+pub(super) fn compare(
+    baseline: &Series,
+    candidate: &Series,
+    terms: &StatOptions,
+) -> Result<Comparison, ComparisonError> {
     let sides = Sides::of(baseline, candidate)?;
     let (found, looked_at) =
         if terms.paired { sides.by_pairs(baseline, candidate, terms)? } else { sides.apart(terms) };
@@ -253,10 +257,10 @@ impl Sides {
     }
 
     /// The verdict on both sides, and what of them could be dependent.
-    fn apart(&self, terms: &Terms) -> (Option<Found>, Vec<Dependence>) {
-        let Terms { direction, margin, confidence, session_spread, .. } = *terms;
+    fn apart(&self, terms: &StatOptions) -> (Option<Found>, Vec<Dependence>) {
+        let StatOptions { direction, margin, confidence, session_spread, .. } = *terms;
         let spread = SessionSpread::assumed(session_spread);
-        let found = compare_apart(&self.baseline, &self.candidate, direction, margin, confidence, spread);
+        let found = compare_unpaired_values(&self.baseline, &self.candidate, direction, margin, confidence, spread);
         (found.map(Found::from), [&self.baseline, &self.candidate].map(|side| Dependence::of(side)).to_vec())
     }
 
@@ -265,7 +269,7 @@ impl Sides {
         &self,
         baseline: &Series,
         candidate: &Series,
-        terms: &Terms,
+        terms: &StatOptions,
     ) -> Result<(Option<Found>, Vec<Dependence>), ComparisonError> {
         if self.baseline.len() != self.candidate.len() {
             return Err(ComparisonError::DifferentLengths {
@@ -296,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
     use statistics::Xoshiro256PlusPlus;
 
-    fn compared(baseline: &Series, candidate: &Series, terms: &Terms) -> Comparison {
+    fn compared(baseline: &Series, candidate: &Series, terms: &StatOptions) -> Comparison {
         analyse(baseline, Some(candidate), terms).unwrap().comparison.unwrap()
     }
 
@@ -304,9 +308,9 @@ mod tests {
         Series::of_values("x", values.to_vec())
     }
 
-    fn terms(paired: bool) -> Terms {
+    fn terms(paired: bool) -> StatOptions {
         // In turns, since no sides are the same within the margin that sessions alone may exceed.
-        Terms { paired, session_spread: 0.0, ..Terms::default() }
+        StatOptions { paired, session_spread: 0.0, ..StatOptions::default() }
     }
 
     const BASE: [f64; 9] = [10.0, 10.1, 9.9, 10.05, 9.95, 10.02, 9.98, 10.07, 9.93];
@@ -353,7 +357,7 @@ mod tests {
     fn higher_values_are_better_where_that_is_said() {
         let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
         for paired in [false, true] {
-            let terms = Terms { direction: Direction::HigherIsBetter, ..terms(paired) };
+            let terms = StatOptions { direction: Direction::HigherIsBetter, ..terms(paired) };
             let found = compared(&series(&BASE), &series(&higher), &terms);
             assert_eq!(found.verdict, Verdict::Better);
             assert!((found.ratio.unwrap() - 1.1).abs() < 1e-12);
@@ -365,7 +369,7 @@ mod tests {
     #[test]
     fn sides_that_do_not_match_are_refused() {
         let runs = Series::of_runs("runs.json", &[[1.0, 2.0]; 5]);
-        let error = analyse(&series(&BASE), Some(&runs), &Terms::default()).unwrap_err();
+        let error = analyse(&series(&BASE), Some(&runs), &StatOptions::default()).unwrap_err();
         assert!(error.to_string().starts_with("runs.json contains runs"), "{error}");
         let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(true)).unwrap_err();
         assert_eq!(error.to_string(), "x has 9 values and x 8, so they cannot be paired");
@@ -376,9 +380,9 @@ mod tests {
         let run = |level: f64| [level, 1.01 * level, 50.0 * level];
         let from: Vec<[f64; 3]> = BASE.iter().map(|level| run(*level)).collect();
         let to: Vec<[f64; 3]> = BASE.iter().map(|level| run(1.1 * level)).collect();
-        let by_runs = compared(&Series::of_runs("a", &from), &Series::of_runs("b", &to), &Terms::default());
+        let by_runs = compared(&Series::of_runs("a", &from), &Series::of_runs("b", &to), &StatOptions::default());
         let medians = |factor: f64| series(&BASE.map(|level| 1.01 * (factor * level)));
-        let by_values = compared(&medians(1.0), &medians(1.1), &Terms::default());
+        let by_values = compared(&medians(1.0), &medians(1.1), &StatOptions::default());
         assert_eq!(by_runs.observations, Observations { level: Level::Runs, baseline: 9, candidate: 9 });
         assert_eq!(Comparison { observations: by_values.observations, ..by_runs }, by_values);
     }
@@ -431,7 +435,7 @@ mod tests {
             let logs: Vec<f64> = logs(10, 0.007, 0.0, &mut generator).iter().map(|log| shift + log).collect();
             exponentials(&logs)
         };
-        let terms = Terms { session_spread, ..Terms::default() };
+        let terms = StatOptions { session_spread, ..StatOptions::default() };
         (0..300).filter(|_| compared(&session(), &session(), &terms).verdict.is_difference()).count()
     }
 
@@ -453,7 +457,7 @@ mod tests {
             is_higher_better: bool,
         ) {
             let direction = if is_higher_better { Direction::HigherIsBetter } else { Direction::LowerIsBetter };
-            let terms = Terms { direction, ..terms(paired) };
+            let terms = StatOptions { direction, ..terms(paired) };
             let shrunk = |values: &[f64]| series(&values.iter().map(|value| value.powf(noise)).collect::<Vec<_>>());
             let (baseline, candidate) = (shrunk(&baseline), shrunk(&candidate[..baseline.len()]));
             let forth = compared(&baseline, &candidate, &terms);
@@ -468,8 +472,8 @@ mod tests {
         fn a_change_of_unit_changes_no_verdict(values in prop::collection::vec(0.5_f64..2.0, 10..16), unit in 1e-6_f64..1e6) {
             let (baseline, candidate) = values.split_at(values.len() / 2);
             let scaled = |values: &[f64]| series(&values.iter().map(|value| unit * value).collect::<Vec<_>>());
-            let plain = compared(&series(baseline), &series(candidate), &Terms::default());
-            let changed = compared(&scaled(baseline), &scaled(candidate), &Terms::default());
+            let plain = compared(&series(baseline), &series(candidate), &StatOptions::default());
+            let changed = compared(&scaled(baseline), &scaled(candidate), &StatOptions::default());
             prop_assert_eq!(plain.verdict, changed.verdict);
         }
 

@@ -1,7 +1,7 @@
 //! One series: its estimates, and what deserves doubt about them (method 3.2 and 5).
 //!
-//! Input: a series and the terms. Output: each statistic by the rule of a report: over runs the mean of the middle half, one
-//! value a run; without runs over the values, by as many independent ones as they are worth.
+//! Input: a series and the terms. Output: each statistic by the rule of a report: over runs the trimmed mean (25 %),
+//! one value a run; without runs over the values, by as many independent ones as they are worth.
 //! Deliberately absent: intervals from the values of all runs together, which claim more than was measured.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use statistics::autocorrelation::{
 };
 use statistics::quantile::sorted;
 use statistics::{
-    Estimate, Interval, mean, middle_half, quantile_interval_sorted, quantile_is_supported, quantile_sorted,
-    standard_deviation,
+    Estimate, Interval, mean, quantile_interval_sorted, quantile_is_supported, quantile_sorted, standard_deviation,
+    trimmed_mean,
 };
 
 use super::symptoms::{codes_of_runs, codes_of_values};
-use super::{Series, Terms};
+use super::{Series, StatOptions};
 use crate::results::Estimated;
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::Statistic;
@@ -49,7 +49,7 @@ pub struct Description {
 }
 
 impl Description {
-    pub(super) fn of(series: &Series, terms: &Terms) -> Self {
+    pub(super) fn of(series: &Series, terms: &StatOptions) -> Self {
         let found = match series.runs() {
             Some(runs) => over_runs(&runs, terms),
             None => over_values(series.values(), terms),
@@ -64,7 +64,7 @@ impl Description {
 }
 
 /// Values of one process in their order.
-fn over_values(values: &[f64], terms: &Terms) -> Description {
+fn over_values(values: &[f64], terms: &StatOptions) -> Description {
     let ordered = sorted(values);
     let effective_n = values.len() as f64 / autocorrelation_time(values);
     let estimate = |statistic: Statistic| {
@@ -89,7 +89,7 @@ fn over_values(values: &[f64], terms: &Terms) -> Description {
 }
 
 /// A quantile with the exact interval, unless the values are correlated around it.
-fn quantile(values: &[f64], ordered: &[f64], probability: f64, terms: &Terms) -> Option<Estimated> {
+fn quantile(values: &[f64], ordered: &[f64], probability: f64, terms: &StatOptions) -> Option<Estimated> {
     let effective = quantile_interval_ess_of(values, ordered, probability, terms.confidence)?;
     let exact = quantile_interval_sorted(ordered, probability, terms.confidence);
     let (low, high) = match exact.filter(|_| effective.autocorrelation_time <= WORTHWHILE_TIME) {
@@ -103,7 +103,7 @@ fn quantile(values: &[f64], ordered: &[f64], probability: f64, terms: &Terms) ->
 }
 
 /// Runs, each with at least one value.
-fn over_runs(runs: &[&[f64]], terms: &Terms) -> Description {
+fn over_runs(runs: &[&[f64]], terms: &StatOptions) -> Description {
     let ordered: Vec<Vec<f64>> = runs.iter().map(|run| sorted(run)).collect();
     let estimate = |statistic: Statistic| {
         let each = || runs.iter().zip(&ordered);
@@ -116,7 +116,7 @@ fn over_runs(runs: &[&[f64]], terms: &Terms) -> Description {
             runs.iter().zip(&per_run).all(supports)
         };
         let is_supported = statistic.probability().filter(|_| statistic.is_tail()).map(supports);
-        middle_half(&per_run, terms.confidence).map(|found| estimated(found, is_supported))
+        trimmed_mean(&per_run, terms.confidence).map(|found| estimated(found, is_supported))
     };
     let medians: Vec<f64> = ordered.iter().filter_map(|run| quantile_sorted(run, 0.5)).collect();
     let mut warnings = BTreeMap::new();

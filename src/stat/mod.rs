@@ -74,7 +74,7 @@ impl Series {
 
 /// By what series are described and judged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Terms {
+pub struct StatOptions {
     /// Confidence of every interval, between 0 and 1.
     pub confidence: f64,
     /// Differences up to this ratio do not matter.
@@ -89,9 +89,9 @@ pub struct Terms {
     pub unit: Option<String>,
 }
 
-impl Default for Terms {
+impl Default for StatOptions {
     fn default() -> Self {
-        Terms {
+        StatOptions {
             confidence: 0.95,
             margin: 0.02,
             direction: Direction::LowerIsBetter,
@@ -104,13 +104,13 @@ impl Default for Terms {
 
 /// All that is said of one or two series.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Findings {
+pub struct Analysis {
     /// [`FORMAT`].
     pub format: u32,
     /// Version of perfrun.
     pub perfrun: &'static str,
     /// By what was judged.
-    pub terms: Terms,
+    pub terms: StatOptions,
     /// Each series; the first of two is the baseline.
     pub series: Vec<Description>,
     /// The candidate against the baseline; `None` for a single series.
@@ -122,10 +122,14 @@ pub struct Findings {
 /// # Errors
 ///
 /// Series that cannot be compared: one with runs and one without, or pairs of different number.
-pub fn analyse(baseline: &Series, candidate: Option<&Series>, terms: &Terms) -> Result<Findings, ComparisonError> {
+pub fn analyse(
+    baseline: &Series,
+    candidate: Option<&Series>,
+    terms: &StatOptions,
+) -> Result<Analysis, ComparisonError> {
     let comparison = candidate.map(|candidate| comparison::compare(baseline, candidate, terms)).transpose()?;
     let series = std::iter::once(baseline).chain(candidate).map(|series| Description::of(series, terms));
-    Ok(Findings {
+    Ok(Analysis {
         format: FORMAT,
         perfrun: env!("CARGO_PKG_VERSION"),
         terms: terms.clone(),

@@ -140,7 +140,7 @@ impl Error {
             Error::Internal(_) | Error::Table(_) => ExitCode::Internal,
             Error::Obtain(ObtainError::Interrupted { .. }) => ExitCode::Interrupted,
             Error::Report(error) if error.is_internal() => ExitCode::Internal,
-            _ => ExitCode::Mendable,
+            _ => ExitCode::UserError,
         }
     }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::judge::compare::Judged;
-use crate::judge::compare::{Terms, verdicts};
+use crate::judge::compare::{ComparisonRules, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::{Plan, SkipKind};
 use crate::record::revision::NoRevision;
@@ -52,7 +52,7 @@ impl<'a> Live<'a> {
     }
 
     /// Takes one event.
-    pub fn hear(&mut self, event: &Event<'_>) {
+    pub fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Converting { model, precision } => self.converting(model, precision.name()),
@@ -116,7 +116,7 @@ impl<'a> Live<'a> {
         let ui = self.ui;
         ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
         if manifest.quick {
-            let margin = percent(Terms::of(manifest).margin_of(MetricReference::LATENCY));
+            let margin = percent(ComparisonRules::of(manifest).margin_of(MetricReference::LATENCY));
             let runs = manifest.plan.runs;
             ui.labelled(
                 "quick look",
@@ -228,7 +228,7 @@ impl<'a> Live<'a> {
         let cells = count(good as u64, "cell");
         self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", runs_words(manifest)));
         if let Some(budget) = budget {
-            self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.looks().is_one()));
+            self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.interim_analyses().is_one()));
         }
         self.blocks = Some((Instant::now(), 0));
         if self.ui.is_terminal() && good > 0 {
@@ -302,15 +302,15 @@ impl<'a> Live<'a> {
 
 /// `10 runs`, `8 to 32 runs by need`.
 fn runs_words(manifest: &Manifest) -> String {
-    match manifest.experiment.looks() {
-        looks if looks.is_one() => count(u64::from(manifest.plan.runs), "run"),
+    match manifest.experiment.interim_analyses() {
+        interim_analyses if interim_analyses.is_one() => count(u64::from(manifest.plan.runs), "run"),
         _ => format!("{} runs by need", manifest.experiment.runs),
     }
 }
 
 /// `block 3 of 10`; where runs go by need, `block 9 of about 12, 2 of 4 groups decided`.
 fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: usize) -> String {
-    if manifest.experiment.looks().is_one() {
+    if manifest.experiment.interim_analyses().is_one() {
         return format!("block {done} of {blocks}");
     }
     let decided = match decided {

@@ -145,11 +145,11 @@ impl Ui {
     pub fn said(&self, said: &Said) -> ExitCode {
         if said.is_mistake {
             self.styled_note(said.text.trim_end());
-            return ExitCode::Mendable;
+            return ExitCode::UserError;
         }
         match self.styled_data(&said.text) {
             Ok(()) => ExitCode::Done,
-            Err(_) => ExitCode::Mendable,
+            Err(_) => ExitCode::UserError,
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub use settings::equal_variants;
 
 use crate::experiment::{Axis, Design, Experiment};
-use crate::plan::{Expected, Group, Plan, PlannedRun, block_order};
+use crate::plan::{CellForecast, Group, Plan, PlannedRun, block_order};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
@@ -19,7 +19,12 @@ const MOST_LISTED: usize = 200;
 /// Product, settings, cells, skips, order and time of a prepared experiment.
 ///
 /// `expected` is what is known of each cell beforehand, by its index.
-pub fn describe(experiment: &Experiment, notes: &[Note], prepared: &Prepared, expected: &[Option<Expected>]) -> String {
+pub fn describe(
+    experiment: &Experiment,
+    notes: &[Note],
+    prepared: &Prepared,
+    expected: &[Option<CellForecast>],
+) -> String {
     let plan = &prepared.plan;
     let mut text = String::new();
     // Writing into a String cannot fail.
@@ -106,7 +111,7 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
     }
     let is_run = |group: &&Group| group.cells.iter().any(|cell| plan.cells[*cell as usize].skip.is_none());
     let groups = plan.groups.iter().filter(is_run).count() as u64;
-    let blocks = match experiment.looks().is_one() {
+    let blocks = match experiment.interim_analyses().is_one() {
         true => count(u64::from(plan.runs), "block"),
         false => format!("{} blocks", experiment.runs),
     };

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::table::{self, wrap};
 use crate::report::format::{Column, count, judged_ratio, p_value, percent};
 use crate::report::page::{Overview, OverviewCell, OverviewColumn};
-use crate::stat::{Comparison, Description, Findings, Level, NEEDED, Reason, SHOWN};
+use crate::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
 use crate::vocabulary::metric::{Statistic, Unit};
 use crate::vocabulary::printable::printable;
 
@@ -17,7 +17,7 @@ use crate::vocabulary::printable::printable;
 const LONGEST_NAME: usize = 30;
 
 /// The text, each line ended and none wider than `width`.
-pub fn render(findings: &Findings, width: usize) -> String {
+pub fn render(findings: &Analysis, width: usize) -> String {
     let names = short_names(findings, LONGEST_NAME.min(width / 3));
     let answer = findings.comparison.iter().flat_map(|comparison| {
         let names = [0, 1].map(|side| names[side].as_str());
@@ -36,7 +36,7 @@ pub fn render(findings: &Findings, width: usize) -> String {
 }
 
 /// Files by their names alone where these differ, as they are shown, in so many columns at most.
-fn short_names(findings: &Findings, longest: usize) -> Vec<String> {
+fn short_names(findings: &Analysis, longest: usize) -> Vec<String> {
     let file_name = |source: &str| {
         Path::new(source).file_name().map_or_else(|| source.to_owned(), |name| name.to_string_lossy().into_owned())
     };
@@ -64,7 +64,7 @@ fn shortened(text: &str, longest: usize) -> String {
 }
 
 /// Every estimate of every file, one a line.
-fn estimates(findings: &Findings, names: &[String]) -> Overview {
+fn estimates(findings: &Analysis, names: &[String]) -> Overview {
     let terms = &findings.terms;
     let is_single = findings.series.len() == 1;
     let heading = |name: &String| if is_single { name.clone() } else { String::new() };
@@ -116,7 +116,7 @@ fn needed(statistic: Statistic, side: &Description) -> String {
 }
 
 /// The answer: what may be claimed of the candidate, with the evidence.
-fn verdict(findings: &Findings, comparison: &Comparison, names: [&str; 2]) -> String {
+fn verdict(findings: &Analysis, comparison: &Comparison, names: [&str; 2]) -> String {
     let [baseline, candidate] = names;
     let margin = percent(findings.terms.margin);
     let (word, preposition) = (comparison.verdict.name(), comparison.verdict.preposition());
@@ -141,7 +141,7 @@ fn verdict(findings: &Findings, comparison: &Comparison, names: [&str; 2]) -> St
 }
 
 /// What is compared, in the singular, and of which there must be enough on each side.
-fn observed(findings: &Findings, comparison: &Comparison) -> (&'static str, &'static str) {
+fn observed(findings: &Analysis, comparison: &Comparison) -> (&'static str, &'static str) {
     match (findings.terms.paired, comparison.observations.level) {
         (true, _) => ("pair", ""),
         (false, Level::Runs) => ("run", " on each side"),
@@ -150,7 +150,7 @@ fn observed(findings: &Findings, comparison: &Comparison) -> (&'static str, &'st
 }
 
 /// Why the verdict is what it is, and what would turn an open one into a claim; nothing where its word says it.
-fn reason(findings: &Findings, comparison: &Comparison) -> Option<String> {
+fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
     let (one, side) = observed(findings, comparison);
     let margin = percent(findings.terms.margin);
     let more = comparison.more.map(|more| count(more as u64, &format!("more {one}")));
@@ -172,7 +172,7 @@ fn reason(findings: &Findings, comparison: &Comparison) -> Option<String> {
     })
 }
 
-fn dependent(findings: &Findings, comparison: &Comparison, one: &str) -> String {
+fn dependent(findings: &Analysis, comparison: &Comparison, one: &str) -> String {
     let worth: Vec<String> = comparison.effective.iter().flatten().map(|worth| format!("{worth:.0}")).collect();
     let worth = worth.join(" and ");
     let remedy = match comparison.observations.level {
@@ -184,7 +184,7 @@ fn dependent(findings: &Findings, comparison: &Comparison, one: &str) -> String 
 }
 
 /// How small a difference these observations tell, and how surely there is one.
-fn evidence(findings: &Findings, comparison: &Comparison) -> Option<String> {
+fn evidence(findings: &Analysis, comparison: &Comparison) -> Option<String> {
     let (one, _) = observed(findings, comparison);
     let detectable = comparison.detectable.filter(|_| comparison.reason != Reason::Dependent);
     let effect = percent(detectable?);
@@ -194,7 +194,7 @@ fn evidence(findings: &Findings, comparison: &Comparison) -> Option<String> {
 }
 
 /// What a reader should know before he uses the numbers.
-fn notes(side: &Description, name: &str, findings: &Findings) -> Vec<String> {
+fn notes(side: &Description, name: &str, findings: &Analysis) -> Vec<String> {
     let name = if findings.series.len() > 1 { format!("{name}: ") } else { String::new() };
     let header =
         side.header.iter().map(|header| format!("{name}first line read as the column name: {}", printable(header)));
@@ -218,7 +218,7 @@ fn scope(side: &Description) -> &'static str {
 }
 
 /// What the comparison takes for granted.
-fn assumptions(findings: &Findings, comparison: &Comparison) -> Vec<String> {
+fn assumptions(findings: &Analysis, comparison: &Comparison) -> Vec<String> {
     let values = "Each value counts as an independent observation. Values of one process are not: give runs instead (an array \
                   of arrays), or one value for each process.";
     let spread = percent(findings.terms.session_spread);

@@ -175,7 +175,7 @@ impl Code {
     }
 
     /// Whether a single run that carries it is enough for its cell to carry it: what it says is of the outputs or of the
-    /// clock, which a mean of the middle half cannot leave out.
+    /// clock, which a trimmed mean (25 %) cannot leave out.
     pub(crate) fn holds_for_one_run(self) -> bool {
         self.severity() == Severity::Invalid || self == Code::NondeterministicOutput
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::data::array::{Array, ArrayProblem, NpyReader};
+use crate::data::array::{Array, ArrayError, NpyReader};
 use crate::worker::backend::{Backend, Failure, FailureKind, TensorRequest};
 
 /// Items for a model to be run with.
@@ -101,6 +101,6 @@ impl Input {
     }
 }
 
-fn unreadable(problem: &ArrayProblem) -> Failure {
+fn unreadable(problem: &ArrayError) -> Failure {
     Failure::new(FailureKind::Internal, problem.to_string())
 }

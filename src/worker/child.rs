@@ -1,7 +1,7 @@
 //! The built-in worker: reads commands, measures, answers.
 //!
 //! Its protocol leaves through a descriptor of its own; descriptor 1 points at 2 before any library is loaded, so that
-//! libraries that print cannot break the dialogue. It ends as soon as its parent does, whatever it is doing. A panic in
+//! libraries that print cannot break the session. It ends as soon as its parent does, whatever it is doing. A panic in
 //! any of its threads is a failure with the panic's message, written before anything unwinds.
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::sync::mpsc;
 
-use super::expected::Expected;
+use super::expected::ExpectedAnswers;
 use super::lines::{SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
@@ -162,7 +162,7 @@ impl<W: Write> Worker<W> {
 
     /// Does what a command says and answers it.
     fn obey(&mut self, command: Command) -> Result<(), Refusal> {
-        let mut reply = Reply { expected: Expected::of(&command), worker: self };
+        let mut reply = Reply { expected: ExpectedAnswers::of(&command), worker: self };
         match command {
             Command::Hello { protocol } => reply.send(hello(protocol)?),
             Command::Prepare { cell } => reply.prepare(&cell),
@@ -217,7 +217,7 @@ impl<W: Write> Worker<W> {
 
 /// The answers to one command: only what belongs to it leaves.
 struct Reply<'a, W: Write> {
-    expected: Expected,
+    expected: ExpectedAnswers,
     worker: &'a mut Worker<W>,
 }
 
@@ -259,8 +259,8 @@ mod tests {
     use super::*;
     use crate::experiment::{Mock, Stop, Warmup};
     use crate::vocabulary::quantity::Nanos;
-    use crate::worker::hearing::Hearing;
     use crate::worker::measure::stop::StopReason;
+    use crate::worker::validator::ResponseValidator;
 
     fn cell() -> Box<CellRequest> {
         Box::new(CellRequest::of_script("c", Mock::steady(Nanos(1_000))))
@@ -285,22 +285,22 @@ mod tests {
             Command::Finish,
         ];
         let mut worker = Worker { out: Vec::new(), cell: None };
-        let mut hearing = Hearing::default();
+        let mut validator = ResponseValidator::default();
         for command in commands {
-            hearing.expect(&command).expect("announced");
+            validator.expect(&command).expect("announced");
             let name = command.name();
             assert!(worker.obey(command).is_ok(), "{name:?}");
             let written = std::mem::take(&mut worker.out);
             let lines: Vec<&[u8]> = written.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
             for (index, line) in lines.iter().enumerate() {
                 let answer = serde_json::from_slice(line).expect("an answer");
-                assert_eq!(hearing.hear(answer), Ok(index + 1 == lines.len()), "{name:?}");
+                assert_eq!(validator.accept(answer), Ok(index + 1 == lines.len()), "{name:?}");
             }
         }
-        let data = hearing.run.data;
+        let data = validator.run.data;
         assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 8));
         assert_eq!((data.slices, data.stop_reason), (vec![4, 4], Some(StopReason::Samples)));
-        assert!(hearing.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
+        assert!(validator.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
     }
 
     #[test]

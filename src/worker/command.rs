@@ -22,7 +22,7 @@ pub(crate) struct Finished {
 
 /// Why a command has no end of its own.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CommandProblem {
+pub(crate) enum CommandError {
     /// It is not there, or may not be started.
     #[error("it cannot be started: {0}")]
     Start(io::Error),
@@ -41,34 +41,34 @@ pub(crate) enum CommandProblem {
 ///
 /// # Errors
 ///
-/// [`CommandProblem`]; a command that fails is none.
+/// [`CommandError`]; a command that fails is none.
 pub(crate) fn run_command(
     mut command: Command,
     timeout: Duration,
     interrupts: &Interrupts,
     tick: &mut dyn FnMut(),
-) -> Result<Finished, CommandProblem> {
+) -> Result<Finished, CommandError> {
     const PAUSE: Duration = Duration::from_millis(20);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if interrupts.count() > 0 {
-        return Err(CommandProblem::Interrupted);
+        return Err(CommandError::Interrupted);
     }
-    let mut group = Group::start(&mut command).map_err(CommandProblem::Start)?;
-    let missing = || CommandProblem::System(io::Error::other("a pipe is missing"));
-    let mut printed = Log::of(group.child.stdout.take().ok_or_else(missing)?).map_err(CommandProblem::System)?;
-    let mut complaint = Log::of(group.child.stderr.take().ok_or_else(missing)?).map_err(CommandProblem::System)?;
+    let mut group = Group::start(&mut command).map_err(CommandError::Start)?;
+    let missing = || CommandError::System(io::Error::other("a pipe is missing"));
+    let mut printed = Log::of(group.child.stdout.take().ok_or_else(missing)?).map_err(CommandError::System)?;
+    let mut complaint = Log::of(group.child.stderr.take().ok_or_else(missing)?).map_err(CommandError::System)?;
     let started = Instant::now();
     loop {
         printed.take();
         complaint.take();
-        if let Some(status) = group.try_end().map_err(CommandProblem::System)? {
+        if let Some(status) = group.try_end().map_err(CommandError::System)? {
             return Ok(Finished { status, printed: printed.take_text(), complaint: complaint.take_text() });
         }
         if interrupts.count() > 0 {
-            return Err(CommandProblem::Interrupted);
+            return Err(CommandError::Interrupted);
         }
         if started.elapsed() > timeout {
-            return Err(CommandProblem::Late(timeout));
+            return Err(CommandError::Late(timeout));
         }
         tick();
         std::thread::sleep(PAUSE);
@@ -87,7 +87,7 @@ mod tests {
         TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn shell(script: &str, timeout: Duration) -> Result<Finished, CommandProblem> {
+    fn shell(script: &str, timeout: Duration) -> Result<Finished, CommandError> {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         run_command(command, timeout, &Interrupts::never().unwrap(), &mut || {})
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((done.printed.as_str(), done.complaint.as_str(), done.status.code()), ("out\n", "err\n", Some(3)));
         let flood = shell("yes | head -c 30000000; echo '{\"a\": 1}'", Duration::from_secs(60)).unwrap();
         assert!(flood.printed.len() < 1 << 20 && flood.printed.ends_with("{\"a\": 1}\n"), "{}", flood.printed.len());
-        assert!(matches!(shell("yes", Duration::from_millis(300)), Err(CommandProblem::Late(_))));
+        assert!(matches!(shell("yes", Duration::from_millis(300)), Err(CommandError::Late(_))));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::worker::measure::{slice, stop, warm};
 
 /// What may be answered to a command that is under way.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedAnswers {
     command: CommandName,
     warmup: Count,
     counted: Count,
@@ -42,7 +42,7 @@ struct Count {
     most: usize,
 }
 
-impl Expected {
+impl ExpectedAnswers {
     /// Before the first answer.
     pub(super) fn of(command: &Command) -> Self {
         let rule = match *command {
@@ -62,7 +62,7 @@ impl Expected {
         let may_take_no_time =
             matches!(command, Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. });
         let (warmup, counted) = (count(warmup), count(counted.max(1)));
-        Expected { command: command.name(), warmup, counted, rule, may_take_no_time }
+        ExpectedAnswers { command: command.name(), warmup, counted, rule, may_take_no_time }
     }
 
     /// Takes note of an answer that is no failure, so long after the command; true if it ends the command. `None`: time is
@@ -215,7 +215,7 @@ mod tests {
     fn a_command_ends_with_its_own_end_and_with_no_other() {
         let ends = [hello(), ready(), done(true, false, false), done(false, true, true), done(false, false, true)];
         for (command, own) in commands() {
-            let mut expected = Expected::of(&command);
+            let mut expected = ExpectedAnswers::of(&command);
             if matches!(command.name(), CommandName::Measure | CommandName::Slice) {
                 assert!(expected.take(&own, None).is_err_and(|text| text.contains("without a counted sample")));
                 assert_eq!(expected.take(&samples(SamplePhase::Measure, 3), None), Ok(false));
@@ -239,7 +239,7 @@ mod tests {
         let metrics = Answer::Metrics { values: BTreeMap::new() };
         let late = Answer::Phase { name: Phase::Load };
         let counted = samples(SamplePhase::Measure, 1);
-        let allowed = |command: &Command, answer: &Answer| Expected::of(command).take(answer, None).is_ok();
+        let allowed = |command: &Command, answer: &Answer| ExpectedAnswers::of(command).take(answer, None).is_ok();
         for (command, _) in commands() {
             let name = command.name();
             assert_eq!(allowed(&command, &ranges), name == CommandName::ActivationRanges, "{name:?}");
@@ -252,14 +252,15 @@ mod tests {
             );
             assert!(!allowed(&command, &late), "{name:?}");
         }
-        let text = Expected::of(&Command::Finish).take(&counted, None).expect_err("nothing is counted at the end");
+        let text =
+            ExpectedAnswers::of(&Command::Finish).take(&counted, None).expect_err("nothing is counted at the end");
         assert_eq!(text, "`finish` was answered with `samples of measure`, which does not belong to it");
     }
 
     #[test]
     fn nobody_gives_more_samples_than_were_asked_for_nor_empty_ones() {
         for (command, _) in commands() {
-            let mut expected = Expected::of(&command);
+            let mut expected = ExpectedAnswers::of(&command);
             let phase = if command.name() == CommandName::Warm { SamplePhase::Warmup } else { SamplePhase::Measure };
             if expected.take(&samples(phase, 3), None).is_ok() {
                 assert!(
@@ -272,8 +273,11 @@ mod tests {
             columns.duration_ns[0] = 0;
         }
         let slice = |iterations| Command::Slice { time: Nanos(1), samples: 1, iterations };
-        assert!(Expected::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
-        assert!(Expected::of(&slice(1)).take(&empty, None).is_ok(), "a clock that is too coarse is told by a code");
+        assert!(ExpectedAnswers::of(&slice(2)).take(&empty, None).is_err_and(|text| text.ends_with("took no time")));
+        assert!(
+            ExpectedAnswers::of(&slice(1)).take(&empty, None).is_ok(),
+            "a clock that is too coarse is told by a code"
+        );
     }
 
     #[test]
@@ -282,7 +286,7 @@ mod tests {
         let tolerance = crate::vocabulary::quantity::Ratio(0.02);
         let adaptive = Warmup::Adaptive { min_time: time, max_time: Nanos::from_secs(1), min_samples: 20, tolerance };
         let end = |command: Command, phase, taken: u64, status, waited_ms| {
-            let mut expected = Expected::of(&command);
+            let mut expected = ExpectedAnswers::of(&command);
             assert_eq!(expected.take(&samples(phase, taken), None), Ok(false));
             let end = Answer::Done { warmup: status, stop: None, output_hash: None, non_finite: Vec::new() };
             expected.take(&end, Some(Duration::from_millis(waited_ms))).err()

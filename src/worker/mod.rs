@@ -2,8 +2,8 @@
 //!
 //! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
 //! Neither side trusts the other: which answers belong to which command stands in one table, which both hold on to, and
-//! what a worker says is taken in only where it fits. Parent: [`run`] is one run from start to end, [`Conversation`] one
-//! of several at a time. Child: [`child::serve`].
+//! what a worker says is taken in only where it fits. Parent: [`run`] is one run from start to end, [`WorkerSession`]
+//! one of several at a time. Child: [`child::serve`].
 
 pub(crate) mod backend;
 
@@ -14,13 +14,10 @@ mod affinity;
 mod batches;
 pub(crate) mod child;
 pub(crate) mod command;
-mod conversation;
-mod dialogue;
 mod evaluate;
 mod exit;
 mod expected;
 mod group;
-mod hearing;
 pub(crate) mod interrupt;
 mod lines;
 mod loaded;
@@ -28,20 +25,23 @@ pub(crate) mod lock;
 mod log;
 mod outputs;
 mod parent;
+mod pipe;
 mod process;
 pub(crate) mod protocol;
 mod result;
+mod session;
+mod validator;
 
 pub use batches::Data;
 pub(crate) use batches::Feed;
-pub use conversation::Conversation;
-pub(crate) use conversation::StoppedAtOnce;
-pub(crate) use dialogue::Ended;
-pub(crate) use hearing::overhear;
 pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
+pub(crate) use pipe::Ended;
 pub use process::Launch;
 pub use protocol::Afterwards;
 pub(crate) use result::RunData;
 pub use result::WorkerRun;
+pub(crate) use session::StoppedAtOnce;
+pub use session::WorkerSession;
+pub(crate) use validator::overhear;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use statistics::random::fnv1a64;
 
 use super::protocol::Answer;
-use crate::data::array::{Array, ArrayProblem, read_npy, save_npy};
+use crate::data::array::{Array, ArrayError, read_npy, save_npy};
 use crate::worker::backend::{Backend, Failure, FailureKind};
 use crate::worker::measure::stop::StopReason;
 
@@ -163,19 +163,19 @@ fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
 /// # Errors
 ///
 /// A file that is missing or damaged.
-pub fn read_outputs(folder: &Path) -> Result<Vec<Vec<Array>>, ArrayProblem> {
+pub fn read_outputs(folder: &Path) -> Result<Vec<Vec<Array>>, ArrayError> {
     let mut sets = Vec::new();
     let mut path = list_of(folder, 0);
     while path.is_file() || sets.is_empty() {
-        let text = plain_file::text(&path).map_err(|source| ArrayProblem::Io { path: path.clone(), source })?;
+        let text = plain_file::text(&path).map_err(|source| ArrayError::Io { path: path.clone(), source })?;
         let list: Vec<Written> = serde_json::from_str(&text)
-            .map_err(|error| ArrayProblem::Format { path: path.clone(), reason: error.to_string() })?;
+            .map_err(|error| ArrayError::Format { path: path.clone(), reason: error.to_string() })?;
         let read = |(index, written): (usize, Written)| {
             let bytes = read_npy(&folder.join(format!("{}-{index}.npy", sets.len())))?.bytes;
             let Written { name, element, shape, keys } = written;
             Ok(Array { name, element, shape, bytes, keys })
         };
-        sets.push(list.into_iter().enumerate().map(read).collect::<Result<Vec<Array>, ArrayProblem>>()?);
+        sets.push(list.into_iter().enumerate().map(read).collect::<Result<Vec<Array>, ArrayError>>()?);
         path = list_of(folder, sets.len());
     }
     Ok(sets)

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::conversation::{Conversation, StoppedAtOnce};
-use super::dialogue::{Ended, Tick};
 use super::interrupt::Interrupts;
+use super::pipe::{Ended, Tick};
 use super::process::Launch;
 use super::protocol::{Afterwards, Command};
 use super::result::WorkerRun;
+use super::session::{StoppedAtOnce, WorkerSession};
 use crate::device::Watch;
 use crate::experiment::{Stop, Warmup};
 use crate::vocabulary::quantity::Nanos;
@@ -46,24 +46,24 @@ pub fn run(
 ) -> Result<WorkerRun, StoppedAtOnce> {
     // A rehearsal is in no statistic, so nobody needs to wait for its end.
     let patience = if plan.stop.is_some() { 2 } else { 1 };
-    let mut conversation = Conversation::start(launch.clone(), interrupts, patience).watched(watch);
-    let outcome = carry_out(&mut conversation, plan, tick);
-    conversation.end(outcome, tick)
+    let mut worker = WorkerSession::start(launch.clone(), interrupts, patience).watched(watch);
+    let outcome = carry_out(&mut worker, plan, tick);
+    worker.end(outcome, tick)
 }
 
 /// Every step of one run but the last.
-fn carry_out(conversation: &mut Conversation<'_>, plan: &RunPlan, tick: Tick<'_>) -> Result<(), Ended> {
+fn carry_out(worker: &mut WorkerSession<'_>, plan: &RunPlan, tick: Tick<'_>) -> Result<(), Ended> {
     let (rule, at_least, iterations) = (plan.warmup, plan.at_least, plan.iterations);
-    conversation.prepare(plan.request.clone(), tick)?;
-    conversation.ask(&Command::Warm { rule, at_least, iterations }, tick)?;
+    worker.prepare(plan.request.clone(), tick)?;
+    worker.ask(&Command::Warm { rule, at_least, iterations }, tick)?;
     if let Some(rule) = plan.stop {
-        conversation.ask(&Command::Measure { rule, iterations }, tick)?;
+        worker.ask(&Command::Measure { rule, iterations }, tick)?;
     }
     if let Some(command) = plan.afterwards.command() {
-        conversation.ask(&command, tick)?;
+        worker.ask(&command, tick)?;
     }
     if let Some(folder) = &plan.outputs {
-        conversation.ask(&Command::Outputs { path: folder.to_string_lossy().into_owned() }, tick)?;
+        worker.ask(&Command::Outputs { path: folder.to_string_lossy().into_owned() }, tick)?;
     }
     Ok(())
 }

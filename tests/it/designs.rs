@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use perfrun::internals::judge::compare::judge;
 use perfrun::internals::judge::summary::summarize;
-use perfrun::internals::record::{Arm, LocalPaths, Outcome, Place, Record, StoredRun};
+use perfrun::internals::record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, StoredRun};
 use perfrun::internals::run::{Provenance, create, prepare};
 use perfrun::internals::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
         quick: false,
         executable: PathBuf::new(),
     };
-    let job = create(prepare(&spec.experiment).unwrap(), &Place::of(&path).unwrap(), provenance).unwrap();
+    let job = create(prepare(&spec.experiment).unwrap(), &ProjectRoot::of(&path).unwrap(), provenance).unwrap();
     job.record.folder
 }
 

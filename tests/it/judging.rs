@@ -4,9 +4,9 @@
 //! Everything is seeded. The figures of each simulation stand in the message of its assertion.
 
 use perfrun::internals::experiment::Runs;
-use statistics::looks::Looks;
-use statistics::middle_half::middle_half;
+use statistics::interim::InterimAnalyses;
 use statistics::planning::{detectable_effect, typical_deviation};
+use statistics::trimmed_mean::trimmed_mean;
 use statistics::{Verdict, Xoshiro256PlusPlus, compare_paired, stream_seed};
 
 use serde_json::Value;
@@ -83,13 +83,15 @@ struct Decided {
 }
 
 /// The share of `number` comparisons that looks decided, by verdict.
-fn by_need(noise: Noise, effect: f64, looks: Looks, number: u32) -> Decided {
+fn by_need(noise: Noise, effect: f64, interim_analyses: InterimAnalyses, number: u32) -> Decided {
     let mut decided = Decided::default();
     let each = 1.0 / f64::from(number);
     for trial in 0..number {
-        let ratios = noise.log_ratios(looks.most(), effect, stream_seed(7, u64::from(trial)));
-        let at = |look: u32| compare_paired(&ratios[..look as usize], MARGIN, looks.confidence()).unwrap().verdict;
-        let stop = looks.blocks().find(|look| !at(*look).is_open()).unwrap_or(looks.most());
+        let ratios = noise.log_ratios(interim_analyses.most(), effect, stream_seed(7, u64::from(trial)));
+        let at = |look: u32| {
+            compare_paired(&ratios[..look as usize], MARGIN, interim_analyses.confidence()).unwrap().verdict
+        };
+        let stop = interim_analyses.blocks().find(|look| !at(*look).is_open()).unwrap_or(interim_analyses.most());
         match at(stop) {
             Verdict::Better => decided.better += each,
             Verdict::Worse => decided.worse += each,
@@ -104,7 +106,7 @@ fn by_need(noise: Noise, effect: f64, looks: Looks, number: u32) -> Decided {
 #[test]
 fn identical_code_is_called_different_in_at_most_one_of_two_hundred() {
     for noise in Noise::ALL {
-        let decided = by_need(noise, 0.0, Runs::AUTO.looks(), 4000);
+        let decided = by_need(noise, 0.0, Runs::AUTO.interim_analyses(), 4000);
         assert!(decided.better + decided.worse <= 0.005, "{noise:?}: {decided:.3?}");
         let least = match noise {
             Noise::Quiet | Noise::Usual | Noise::Bursts | Noise::Drift => 0.99,
@@ -118,7 +120,7 @@ fn identical_code_is_called_different_in_at_most_one_of_two_hundred() {
 #[test]
 fn an_effect_of_the_margin_is_judged_wrongly_in_at_most_six_of_a_hundred() {
     for noise in Noise::ALL {
-        let decided = by_need(noise, MARGIN, Runs::AUTO.looks(), 4000);
+        let decided = by_need(noise, MARGIN, Runs::AUTO.interim_analyses(), 4000);
         let wrong = decided.better + decided.worse + decided.equivalent;
         assert!(wrong <= 0.06 && decided.better == 0.0, "{noise:?}: {decided:.3?}");
     }
@@ -134,7 +136,7 @@ fn five_percent_are_found_within_few_blocks() {
         (Noise::TwoModes, 0.97),
         (Noise::Drift, 0.99),
     ] {
-        let decided = by_need(noise, 0.05, Runs::AUTO.looks(), 2000);
+        let decided = by_need(noise, 0.05, Runs::AUTO.interim_analyses(), 2000);
         assert!(decided.worse >= least && decided.mean_blocks <= 16.0, "{noise:?}: {decided:.3?}");
         assert_eq!(decided.better + decided.equivalent, 0.0, "{noise:?}: {decided:.3?}");
     }
@@ -146,14 +148,14 @@ fn intervals_of_twelve_blocks_cover() {
     for noise in Noise::ALL {
         let covers = |trial: &u64| {
             let ratios = noise.log_ratios(12, 0.0, stream_seed(8, *trial));
-            middle_half(&ratios, 0.95).unwrap().interval.unwrap().contains(0.0)
+            trimmed_mean(&ratios, 0.95).unwrap().interval.unwrap().contains(0.0)
         };
         let share = (0..8000).filter(covers).count() as f64 / 8000.0;
         assert!((0.93..=0.97).contains(&share), "{noise:?}: {share:.3}");
     }
 }
 
-/// Of cells, whose estimate is the middle half of all runs that there could be.
+/// Of cells, whose estimate is the trimmed mean of all runs that there could be.
 #[test]
 fn intervals_of_twelve_runs_cover() {
     for (noise, least) in [
@@ -167,9 +169,9 @@ fn intervals_of_twelve_runs_cover() {
             let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
             (0..number).map(|_| noise.of_run(&mut random).exp()).collect()
         };
-        let truth = middle_half(&runs(200_000, 1), 0.95).unwrap().value;
+        let truth = trimmed_mean(&runs(200_000, 1), 0.95).unwrap().value;
         let covers = |trial: &u64| {
-            middle_half(&runs(12, stream_seed(9, *trial)), 0.95).unwrap().interval.unwrap().contains(truth)
+            trimmed_mean(&runs(12, stream_seed(9, *trial)), 0.95).unwrap().interval.unwrap().contains(truth)
         };
         let share = (0..8000).filter(covers).count() as f64 / 8000.0;
         assert!((least..=0.97).contains(&share), "{noise:?}: {share:.3}");
@@ -180,7 +182,7 @@ fn intervals_of_twelve_runs_cover() {
 /// comparisons in 70 to 90 of 100.
 #[test]
 fn what_is_promised_is_found() {
-    let (blocks, confidence) = (12, Runs::fixed(12).looks().confidence());
+    let (blocks, confidence) = (12, Runs::fixed(12).interim_analyses().confidence());
     for noise in Noise::ALL {
         let (mut found, mut all) = (0, 0);
         for round in 0..10_u64 {

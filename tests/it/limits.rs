@@ -90,20 +90,21 @@ fn verdicts_and_margins() {
 
 #[test]
 fn runs_by_need() {
-    let looks: Vec<u32> = Runs::AUTO.looks().blocks().collect();
-    let [first @ .., last] = looks.as_slice() else { panic!() };
+    let interim_analyses: Vec<u32> = Runs::AUTO.interim_analyses().blocks().collect();
+    let [first @ .., last] = interim_analyses.as_slice() else { panic!() };
     let first: Vec<String> = first.iter().map(u32::to_string).collect();
     let listed = format!("{} and {last}", first.join(", "));
-    let (each, once) = (percent(Runs::AUTO.looks().confidence()), percent(Runs::fixed(12).looks().confidence()));
+    let (each, once) =
+        (percent(Runs::AUTO.interim_analyses().confidence()), percent(Runs::fixed(12).interim_analyses().confidence()));
     let Runs { min, max } = Runs::AUTO;
     assert_eq!(defaults().runs, Runs::AUTO);
     check(&[
         (MEASURING, format!("at least {min} blocks and at most {max}")),
         (MEASURING, format!("perfrun looks after {listed} blocks")),
-        (MEASURING, format!("there are {} looks, each has an interval at {each}", spelt(looks.len()))),
+        (MEASURING, format!("there are {} looks, each has an interval at {each}", spelt(interim_analyses.len()))),
         (MEASURING, format!("twelve blocks, judged once, at {once}")),
-        (MEASURING, format!("`auto` is {} runs there", Runs::AUTO.looks().typical())),
-        (METHOD, format!("at most {max} blocks, and looks {} times", spelt(looks.len()))),
+        (MEASURING, format!("`auto` is {} runs there", Runs::AUTO.interim_analyses().typical())),
+        (METHOD, format!("at most {max} blocks, and looks {} times", spelt(interim_analyses.len()))),
         (METHOD, format!("an interval at {each}; a fixed number of blocks is looked at once, at {once}")),
         (GLOSSARY, format!("after {listed} blocks")),
         (SPEC, format!("as many as the verdicts need, from {min} to {max}")),
@@ -281,16 +282,16 @@ fn documents_name_no_code_that_there_is_not() {
 
 #[test]
 fn exit_codes() {
-    let goal = format!("exit code {}", ExitCode::GateFell.number());
+    let goal = format!("exit code {}", ExitCode::CheckFailed.number());
     check(&[
         (README, goal.clone()),
-        (SPEC, format!("perfrun exits with {} if one is missed", ExitCode::GateFell.number())),
+        (SPEC, format!("perfrun exits with {} if one is missed", ExitCode::CheckFailed.number())),
         ("docs/reference/spec-full.yaml", format!("E{} where one is missed", &goal[1..])),
         ("docs/concepts/accuracy.md", format!("perfrun ends with exit code {}", ExitCode::RunsFailed.number())),
-        (STAT, format!("the exit code is {}", ExitCode::Mendable.number())),
+        (STAT, format!("the exit code is {}", ExitCode::UserError.number())),
         (
             WRITE,
-            format!("ends with exit code {} where cells are skipped for their device", ExitCode::Mendable.number()),
+            format!("ends with exit code {} where cells are skipped for their device", ExitCode::UserError.number()),
         ),
         (WRITE, format!("and ends with exit code {}.", ExitCode::Interrupted.number())),
     ]);

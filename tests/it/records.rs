@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perfrun::internals::record::{Arm, Findings, Record};
+use perfrun::internals::record::{Arm, PassFindings, Record};
 
 use crate::accuracy::scored;
 use crate::designs::begin_in;
@@ -37,7 +37,7 @@ fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
     content.as_object_mut().unwrap().remove("sha256");
     std::fs::write(folder.join("complete.json"), content.to_string()).unwrap();
     let sessions = record.manifest.findings.sessions.clone();
-    let left = Findings { sessions, complete: true, ..Findings::default() };
+    let left = PassFindings { sessions, complete: true, ..PassFindings::default() };
     assert_eq!(Record::open(&folder).unwrap().manifest.findings, left);
 }
 

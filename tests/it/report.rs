@@ -473,7 +473,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     assert!(!page.contains("| CPU pressure ("), "nothing was above it");
     assert!(page.contains("**Disturbed:** the hypervisor took 3 % of the processors in 8 of 32 runs."), "{page}");
     assert!(!page.contains("**W_STEAL**"), "the line says it");
-    // The middle half leaves two of eight runs out.
+    // The trimmed mean leaves two of eight runs out.
     assert!(page.contains("1 kind of warning"));
     assert!(page.contains("**W_LATE_WARMUP** (warning) in 1 of 4 cells, 3 of 8 runs: m/b1/b/cpu."), "{page}");
     for retired in ["W_DRIFT", "W_OUTLIERS", "W_WARMUP_TREND", "W_PRECISION_NOT_REACHED", "does not know"] {

@@ -6,7 +6,7 @@ mod vectors;
 use std::fmt::Write;
 use std::path::Path;
 
-use perfrun::internals::stat::{self, Series, Terms};
+use perfrun::internals::stat::{self, Series, StatOptions};
 use perfrun::internals::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -196,7 +196,7 @@ fn no_line_is_wider_than_the_terminal() {
     let long_name = "a/rather/long/path/to/a/file/with_a_name_that_nobody_would_like_to_read_twice.json";
     let sides = [Series::of_runs(long_name, &runs), Series::of_values("short.txt", runs.concat())];
     let huge = Series::of_values("x", runs.concat().iter().map(|value| value * 1e250).collect());
-    let terms = Terms { unit: Some("furlongs per fortnight".to_owned()), ..Terms::default() };
+    let terms = StatOptions { unit: Some("furlongs per fortnight".to_owned()), ..StatOptions::default() };
     for width in [40, 60, 80, 120] {
         for (baseline, candidate) in [
             (&sides[0], Some(&sides[0])),

@@ -145,7 +145,7 @@ fn few_files_name_the_variants_of_a_verdict() {
 /// What a worker does is told by its parent, between commands.
 #[test]
 fn nothing_is_told_where_a_worker_measures() {
-    const PARENT: [&str; 2] = ["worker/conversation.rs", "worker/process.rs"];
+    const PARENT: [&str; 2] = ["worker/process.rs", "worker/session.rs"];
     let tells = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
     let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("worker") && tells(text));
     let found: Vec<String> = of_worker.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
@@ -155,7 +155,7 @@ fn nothing_is_told_where_a_worker_measures() {
 /// Every way by which a text leaves perfrun for somebody's eyes, and the files that may take it. Each of them makes what it
 /// shows `printable`, whoever wrote it, so that nobody else has to.
 const BORDERS: [(&str, &[&str]); 9] = [
-    // What a worker writes is the protocol, or goes into its log, and `worker/conversation.rs` makes both printable.
+    // What a worker writes is the protocol, or goes into its log, and `worker/session.rs` makes both printable.
     ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
     ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
     ("styled_data(", &["commands/report.rs", "ui/mod.rs"]),

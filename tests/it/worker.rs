@@ -7,7 +7,7 @@ use perfrun::internals::experiment::{Calibration, Mock, Stop, Warmup};
 use perfrun::internals::vocabulary::quantity::Nanos;
 use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest};
 use perfrun::internals::worker::protocol::Command;
-use perfrun::internals::worker::{Afterwards, Conversation, Interrupts, Launch, RunPlan, WorkerRun, run};
+use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
 
 use crate::support::Workplace;
 
@@ -185,11 +185,11 @@ fn no_more_time_is_measured_than_passes() {
     let nothing = std::path::Path::new("nothing");
     let real = BackendRequest::Onnxruntime(OnnxruntimeRequest::on_cpu(nothing, nothing, 1));
     let interrupts = Interrupts::never().unwrap();
-    let mut conversation = Conversation::start(launch, &interrupts, 1);
+    let mut session = WorkerSession::start(launch, &interrupts, 1);
     let slice = Command::Slice { time: Nanos(1), samples: 1, iterations: 1 };
     let request = CellRequest { backend: real, ..request() };
-    let outcome = conversation.prepare(request, &mut || {}).and_then(|()| conversation.ask(&slice, &mut || {}));
-    broken(conversation.end(outcome, &mut || {}).unwrap().failure, "a sample that ends after 1h");
+    let outcome = session.prepare(request, &mut || {}).and_then(|()| session.ask(&slice, &mut || {}));
+    broken(session.end(outcome, &mut || {}).unwrap().failure, "a sample that ends after 1h");
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn a_command_that_was_not_announced_is_never_sent() {
     let place = Workplace::new();
     let interrupts = Interrupts::never().unwrap();
     let launch = parrot(&place, &[HELLO, READY, "it was sent"].map(str::to_owned));
-    let mut conversation = Conversation::start(launch, &interrupts, 1);
+    let mut session = WorkerSession::start(launch, &interrupts, 1);
     let evaluate = Command::Evaluate {
         data: perfrun::internals::worker::Data { feeds: Vec::new(), items: 1 },
         items_in_file: 1,
         path: String::new(),
     };
-    let outcome = conversation.prepare(request(), &mut || {}).and_then(|()| conversation.ask(&evaluate, &mut || {}));
-    broken(conversation.end(outcome, &mut || {}).unwrap().failure, "bad 1 does not understand `evaluate`");
+    let outcome = session.prepare(request(), &mut || {}).and_then(|()| session.ask(&evaluate, &mut || {}));
+    broken(session.end(outcome, &mut || {}).unwrap().failure, "bad 1 does not understand `evaluate`");
 }
 
 #[test]
@@ -215,11 +215,11 @@ fn a_range_that_is_none_is_not_taken() {
     let place = Workplace::new();
     let interrupts = Interrupts::never().unwrap();
     let ranges = format!("{}\n{DONE}", r#"{"type":"ranges","values":{"y":{"least":1.0,"most":1e39}}}"#);
-    let mut conversation =
-        Conversation::start(parrot(&place, &[HELLO.to_owned(), READY.to_owned(), ranges]), &interrupts, 1);
+    let mut session =
+        WorkerSession::start(parrot(&place, &[HELLO.to_owned(), READY.to_owned(), ranges]), &interrupts, 1);
     let ask = Command::ActivationRanges { calibration: Calibration::MinMax, data: None };
-    let outcome = conversation.prepare(request(), &mut || {}).and_then(|()| conversation.ask(&ask, &mut || {}));
-    let run = conversation.end(outcome, &mut || {}).unwrap();
+    let outcome = session.prepare(request(), &mut || {}).and_then(|()| session.ask(&ask, &mut || {}));
+    let run = session.end(outcome, &mut || {}).unwrap();
     assert_eq!(run.ranges, None);
     broken(run.failure, "for `y`");
 }

@@ -1,6 +1,6 @@
 //! Which dimension counts items: what `batch` means for a model, and how many items an iteration has without it.
 //!
-//! Input: a model's inputs and an input point. Output: a [`BatchChoice`] or a [`ShapeProblem`]. Deliberately absent: the
+//! Input: a model's inputs and an input point. Output: a [`BatchChoice`] or a [`ShapeError`]. Deliberately absent: the
 //! sizes of all other dimensions (`resolve`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expression::Expression;
 use super::resolve::ResolvedTensor;
-use super::shape_problem::ShapeProblem;
+use super::shape_error::ShapeError;
 use super::signature::{Dimension, TensorType};
 
 /// The key that stands for whatever dimension counts items.
@@ -84,7 +84,7 @@ impl<'a> Question<'a> {
     }
 
     /// The dimension that a batch of `asked` items means.
-    pub(super) fn batch(&self, asked: u64) -> Result<BatchChoice, ShapeProblem> {
+    pub(super) fn batch(&self, asked: u64) -> Result<BatchChoice, ShapeError> {
         if let Some(name) = self.batch_name(|name| name == BATCH || !self.asked.dimensions.contains_key(name)) {
             return Ok(BatchChoice::Named(name.to_owned()));
         }
@@ -95,16 +95,16 @@ impl<'a> Question<'a> {
             match dimension {
                 Dimension::Fixed(fixed) if *fixed != asked => {
                     let (tensor, open) = (tensor.name.clone(), open.map(|(tensor, _)| tensor.name.clone()));
-                    return Err(ShapeProblem::FixedBatch { tensor, fixed: *fixed, asked, open });
+                    return Err(ShapeError::FixedBatch { tensor, fixed: *fixed, asked, open });
                 }
                 Dimension::Named(name) if self.asked.dimensions.contains_key(name) => {
-                    return Err(ShapeProblem::NoBatch);
+                    return Err(ShapeError::NoBatch);
                 }
                 _ => {}
             }
         }
         match (leading.is_empty(), open) {
-            (true, _) if self.asked.shapes.values().all(Vec::is_empty) => Err(ShapeProblem::NoBatch),
+            (true, _) if self.asked.shapes.values().all(Vec::is_empty) => Err(ShapeError::NoBatch),
             (false, None) => Ok(BatchChoice::Fixed),
             _ => Ok(BatchChoice::Leading),
         }
@@ -201,7 +201,7 @@ mod tests {
         // `N` is a letter for many things; beside a clearer name it is one of those, and must be said.
         for inputs in ["x[batch_size,N,3]", "x[B,N,3]"] {
             let problem = resolve(inputs, &[("batch", 4)], &[]).unwrap_err();
-            assert!(matches!(problem, ShapeProblem::FreeDimensions { dimensions, .. } if dimensions[0].index == 1));
+            assert!(matches!(problem, ShapeError::FreeDimensions { dimensions, .. } if dimensions[0].index == 1));
         }
         check("x[n,2] info[1,3]", &[("batch", 4)], &[], "[4, 2] [1, 3] | the dimension `n` = 4");
     }
@@ -241,7 +241,7 @@ mod tests {
         check_problem("x[]", &[("batch", 2)], &[], none, leave);
         check_problem("", &[("batch", 2)], &[], none, leave);
         check_problem("x[sequence,8]", &[("batch", 2), ("sequence", 9)], &[], none, leave);
-        assert_eq!(resolve("x[N]", &[("batch", 0)], &[]), Err(ShapeProblem::EmptyBatch));
+        assert_eq!(resolve("x[N]", &[("batch", 0)], &[]), Err(ShapeError::EmptyBatch));
     }
 
     #[test]

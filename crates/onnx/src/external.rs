@@ -118,13 +118,13 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 /// Where a weight is, as the model says.
-struct Place {
+struct WeightLocation {
     location: String,
     offset: u64,
     length: Option<u64>,
 }
 
-impl Place {
+impl WeightLocation {
     fn of(tensor: &TensorProto) -> Result<Self, OnnxErrorKind> {
         let value = |key: &str| tensor.external_data.iter().find(|entry| entry.key() == key).map(|entry| entry.value());
         let location = value("location").unwrap_or_default();
@@ -138,7 +138,7 @@ impl Place {
             }),
         };
         let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
-        Ok(Place { location: location.to_owned(), offset, length })
+        Ok(WeightLocation { location: location.to_owned(), offset, length })
     }
 }
 
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     }
 
     fn find(&mut self, tensor: &TensorProto) -> Result<Found, OnnxErrorKind> {
-        let Place { location, offset, length } = Place::of(tensor)?;
+        let WeightLocation { location, offset, length } = WeightLocation::of(tensor)?;
         let file = self.path(&location)?;
         let size = self.size(&file, &location)?;
         // A model that does not say how long a weight is means what its shape asks for.

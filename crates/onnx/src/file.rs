@@ -22,7 +22,7 @@ use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use super::read::read_header;
 use super::skeleton::{KEPT, skeleton};
-use super::stream::{self, ReadProblem};
+use super::stream::{self, StreamError};
 use super::unknown;
 use super::wire::{Fault, Wire};
 
@@ -119,8 +119,8 @@ fn walked<T>(path: &Path, walk: impl FnOnce(Wire<File>) -> Result<T, Fault>) -> 
 fn parse(path: &Path, source: &mut dyn Read, size: u64) -> Result<ModelProto, OnnxError> {
     stream::read(source, size).map_err(|problem| {
         let kind = match problem {
-            ReadProblem::Io(error) => OnnxErrorKind::Io(error),
-            ReadProblem::Content(error) => OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() },
+            StreamError::Io(error) => OnnxErrorKind::Io(error),
+            StreamError::Content(error) => OnnxErrorKind::Damaged { offset: 0, detail: error.to_string() },
         };
         OnnxError { path: path.to_owned(), kind }
     })

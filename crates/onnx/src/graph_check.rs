@@ -1,6 +1,6 @@
 //! Whether a graph is whole: known operators, and every value made once before it is used.
 //!
-//! Input: a model. Output: nothing, or the first [`GraphProblem`]. Deliberately absent: element types and shapes (ONNX
+//! Input: a model. Output: nothing, or the first [`GraphError`]. Deliberately absent: element types and shapes (ONNX
 //! Runtime judges those when it loads the model), attributes, and operators of other domains.
 
 use std::collections::{HashMap, HashSet};
@@ -37,7 +37,7 @@ const MOST_NAMED: usize = 3;
 
 /// Why a graph is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GraphProblem {
+pub enum GraphError {
     /// There is none.
     #[error("the model has no graph")]
     NoGraph,
@@ -124,12 +124,12 @@ fn inside(node: Option<&str>) -> String {
 ///
 /// # Errors
 ///
-/// The first [`GraphProblem`], in the order of the nodes.
-pub fn check_graph(model: &ModelProto) -> Result<(), GraphProblem> {
-    let graph = model.graph.as_ref().ok_or(GraphProblem::NoGraph)?;
+/// The first [`GraphError`], in the order of the nodes.
+pub fn check_graph(model: &ModelProto) -> Result<(), GraphError> {
+    let graph = model.graph.as_ref().ok_or(GraphError::NoGraph)?;
     let opset = model.opset("");
     if let Some(found) = opset.filter(|opset| !(1..=NEWEST_OPSET).contains(opset)) {
-        return Err(GraphProblem::UnknownOpset { found });
+        return Err(GraphError::UnknownOpset { found });
     }
     let functions = model.functions.iter().map(FunctionProto::key).collect();
     Check { opset, functions }.graph(graph, None, &Names::default())
@@ -156,7 +156,7 @@ impl Names<'_> {
 }
 
 impl Check<'_> {
-    fn graph(&self, graph: &GraphProto, holder: Option<&NodeProto>, outer: &Names<'_>) -> Result<(), GraphProblem> {
+    fn graph(&self, graph: &GraphProto, holder: Option<&NodeProto>, outer: &Names<'_>) -> Result<(), GraphError> {
         let mut names = Names { own: given(graph), outer: Some(outer), depth: outer.depth + 1 };
         for node in &graph.node {
             self.operator(node)?;
@@ -167,34 +167,34 @@ impl Check<'_> {
             }
             for inner in node.graphs() {
                 if names.depth >= DEEPEST {
-                    return Err(GraphProblem::TooDeep { node: node.label() });
+                    return Err(GraphError::TooDeep { node: node.label() });
                 }
                 self.graph(inner, Some(node), &names).map_err(|problem| seen_from(graph, node, problem))?;
             }
             for name in node.output.iter().filter(|name| !name.is_empty()) {
                 if !names.own.insert(name) {
-                    return Err(GraphProblem::ProducedTwice { node: node.label(), value: name.clone() });
+                    return Err(GraphError::ProducedTwice { node: node.label(), value: name.clone() });
                 }
             }
         }
         match graph.output.iter().find(|output| !names.contain(output.name())) {
             Some(output) => {
-                Err(GraphProblem::MissingOutput { value: output.name().to_owned(), node: holder.map(NodeProto::label) })
+                Err(GraphError::MissingOutput { value: output.name().to_owned(), node: holder.map(NodeProto::label) })
             }
             None => Ok(()),
         }
     }
 
-    fn operator(&self, node: &NodeProto) -> Result<(), GraphProblem> {
+    fn operator(&self, node: &NodeProto) -> Result<(), GraphError> {
         if !node.is_standard() || self.functions.contains(&node.called()) {
             return Ok(());
         }
-        let opset = self.opset.ok_or(GraphProblem::NoOpset)?;
+        let opset = self.opset.ok_or(GraphError::NoOpset)?;
         if operator(node.op_type(), opset).is_some() || OF_ONNX_RUNTIME.contains(&node.op_type()) {
             return Ok(());
         }
         let nearest = nearest(node.op_type(), operator_names(opset)).map(str::to_owned);
-        Err(GraphProblem::UnknownOperator { node: node.label(), operator: node.op_type().to_owned(), opset, nearest })
+        Err(GraphError::UnknownOperator { node: node.label(), operator: node.op_type().to_owned(), opset, nearest })
     }
 }
 
@@ -206,9 +206,9 @@ fn given(graph: &GraphProto) -> HashSet<&str> {
 }
 
 /// A graph inside a node may use what the graph around it makes later, and then it is the order that is wrong.
-fn seen_from(graph: &GraphProto, node: &NodeProto, problem: GraphProblem) -> GraphProblem {
+fn seen_from(graph: &GraphProto, node: &NodeProto, problem: GraphError) -> GraphError {
     match problem {
-        GraphProblem::MissingInput { value, .. } if producers(graph).contains_key(value.as_str()) => {
+        GraphError::MissingInput { value, .. } if producers(graph).contains_key(value.as_str()) => {
             unavailable(graph, node, &value)
         }
         other => other,
@@ -216,14 +216,14 @@ fn seen_from(graph: &GraphProto, node: &NodeProto, problem: GraphProblem) -> Gra
 }
 
 /// Why a value is not there for a node: nothing makes it, a later node does, or that one waits for this one.
-fn unavailable(graph: &GraphProto, node: &NodeProto, value: &str) -> GraphProblem {
+fn unavailable(graph: &GraphProto, node: &NodeProto, value: &str) -> GraphError {
     let producers = producers(graph);
     let Some(producer) = producers.get(value) else {
-        return GraphProblem::MissingInput { node: node.label(), value: value.to_owned() };
+        return GraphError::MissingInput { node: node.label(), value: value.to_owned() };
     };
     match path(&producers, producer, node) {
-        Some(nodes) => GraphProblem::Cycle { nodes },
-        None => GraphProblem::OutOfOrder { node: node.label(), value: value.to_owned(), producer: producer.label() },
+        Some(nodes) => GraphError::Cycle { nodes },
+        None => GraphError::OutOfOrder { node: node.label(), value: value.to_owned(), producer: producer.label() },
     }
 }
 
@@ -324,9 +324,9 @@ mod tests {
     #[test]
     fn the_opset_must_be_known() {
         let mut model = model_of(99, "x[2]", "y[2]", vec![], vec![relu("a", "x", "y")]);
-        assert_eq!(check_graph(&model), Err(GraphProblem::UnknownOpset { found: 99 }));
+        assert_eq!(check_graph(&model), Err(GraphError::UnknownOpset { found: 99 }));
         model.opset_import.clear();
-        assert_eq!(check_graph(&model), Err(GraphProblem::NoOpset));
+        assert_eq!(check_graph(&model), Err(GraphError::NoOpset));
         model.graph = None;
         assert_eq!(check_graph(&model).unwrap_err().to_string(), "the model has no graph");
     }

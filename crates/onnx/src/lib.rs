@@ -27,7 +27,7 @@ mod resolve;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) mod sample;
-mod shape_problem;
+mod shape_error;
 mod signature;
 mod skeleton;
 mod stream;
@@ -41,14 +41,14 @@ pub use batch::{Asked, BATCH, BatchChoice};
 pub use error::{OnnxError, foreign_format};
 pub use file::save;
 pub use file::{load, load_graph, unknown_fields};
-pub use graph_check::{GraphProblem, check_graph};
+pub use graph_check::{GraphError, check_graph};
 pub use interface::Interface;
 pub use read::ModelHeader;
 pub use read::read_header;
 #[cfg(test)]
 pub(crate) use resolve::resolve_inputs;
 pub use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes};
-pub use shape_problem::ShapeProblem;
+pub use shape_error::ShapeError;
 pub use signature::{Dimension, ElementType};
 pub use signature::{Signature, TensorType};
-pub(crate) use tensor::TensorProblem;
+pub(crate) use tensor::TensorError;

@@ -1,6 +1,6 @@
 //! Which shape each input of a model gets: the one place that decides it.
 //!
-//! Input: a model's [`Signature`] and an input point of the spec. Output: a [`Resolved`], or the [`ShapeProblem`] that
+//! Input: a model's [`Signature`] and an input point of the spec. Output: a [`Resolved`], or the [`ShapeError`] that
 //! makes the cell impossible. Deliberately absent: values, and shapes of outputs (the rehearsal finds those).
 //!
 //! Rules, the first that applies to a dimension:
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{Asked, BATCH, BatchChoice, Question};
 use super::expression::{Expression, NoSize};
-use super::shape_problem::{FreeDimension, ShapeProblem};
+use super::shape_error::{FreeDimension, ShapeError};
 use super::signature::{Dimension, ElementType, Signature, TensorType};
 
 /// Larger than any machine's memory of today: a typing error rather than a wish.
@@ -103,9 +103,9 @@ pub fn dimension_sizes<'a>(
 ///
 /// # Errors
 ///
-/// The first [`ShapeProblem`], in the order: types, `shapes`, `batch`, other names, missing sizes, sizes beyond 1 TiB.
+/// The first [`ShapeError`], in the order: types, `shapes`, `batch`, other names, missing sizes, sizes beyond 1 TiB.
 #[cfg(test)]
-pub(crate) fn resolve_inputs(signature: &Signature, point: &super::sample::Point) -> Result<Resolved, ShapeProblem> {
+pub(crate) fn resolve_inputs(signature: &Signature, point: &super::sample::Point) -> Result<Resolved, ShapeError> {
     resolve_guessing(signature, point.asked(), &usual_size)
 }
 
@@ -114,7 +114,7 @@ pub(super) fn resolve_guessing(
     signature: &Signature,
     asked: Asked<'_>,
     guess: Guess<'_>,
-) -> Result<Resolved, ShapeProblem> {
+) -> Result<Resolved, ShapeError> {
     let question = Question::new(&signature.inputs, asked);
     let batch = question.check(signature)?;
     let (tensors, dimensions) = question.fill(batch.as_ref(), guess)?;
@@ -122,7 +122,7 @@ pub(super) fn resolve_guessing(
         let has_open = |tensor: &&ResolvedTensor| dimensions.iter().any(|free| free.tensor == tensor.name);
         let example =
             tensors.iter().filter(has_open).map(|tensor| (tensor.name.clone(), tensor.shape.clone())).collect();
-        return Err(ShapeProblem::FreeDimensions { dimensions, example });
+        return Err(ShapeError::FreeDimensions { dimensions, example });
     }
     tensors.iter().try_for_each(check_size)?;
     question.check_effects(&tensors, batch.as_ref())?;
@@ -139,50 +139,50 @@ pub(super) fn propose(
     signature: &Signature,
     asked: Asked<'_>,
     guess: Guess<'_>,
-) -> Result<Vec<ResolvedTensor>, ShapeProblem> {
+) -> Result<Vec<ResolvedTensor>, ShapeError> {
     let question = Question::new(&signature.inputs, asked);
     let batch = question.check(signature)?;
     Ok(question.fill(batch.as_ref(), guess)?.0)
 }
 
-fn check_types(signature: &Signature) -> Result<(), ShapeProblem> {
+fn check_types(signature: &Signature) -> Result<(), ShapeError> {
     match signature.inputs.iter().find(|tensor| matches!(tensor.element, ElementType::Other(_))) {
         Some(TensorType { name, element, .. }) => {
-            Err(ShapeProblem::UnsupportedType { tensor: name.clone(), element: element.clone() })
+            Err(ShapeError::UnsupportedType { tensor: name.clone(), element: element.clone() })
         }
         None => Ok(()),
     }
 }
 
-fn check_shapes(signature: &Signature, asked: Asked<'_>) -> Result<(), ShapeProblem> {
+fn check_shapes(signature: &Signature, asked: Asked<'_>) -> Result<(), ShapeError> {
     for (name, given) in asked.shapes {
         let Some(tensor) = signature.inputs.iter().find(|tensor| tensor.name == *name) else {
             let known: Vec<String> = signature.inputs.iter().map(|tensor| tensor.name.clone()).collect();
-            return Err(ShapeProblem::UnknownTensor { tensor: name.clone(), nearest: nearest(name, &known), known });
+            return Err(ShapeError::UnknownTensor { tensor: name.clone(), nearest: nearest(name, &known), known });
         };
         let Some(dimensions) = &tensor.shape else { continue };
         if dimensions.len() != given.len() {
             let (tensor, expected) = (name.clone(), tensor.shape_text());
-            return Err(ShapeProblem::WrongRank { tensor, given: given.clone(), expected });
+            return Err(ShapeError::WrongRank { tensor, given: given.clone(), expected });
         }
         for (index, (dimension, &size)) in dimensions.iter().zip(given).enumerate() {
             if let Dimension::Fixed(fixed) = *dimension
                 && fixed != size
             {
-                return Err(ShapeProblem::FixedDimension { tensor: name.clone(), index, fixed, asked: size });
+                return Err(ShapeError::FixedDimension { tensor: name.clone(), index, fixed, asked: size });
             }
         }
     }
     Ok(())
 }
 
-fn check_size(tensor: &ResolvedTensor) -> Result<(), ShapeProblem> {
+fn check_size(tensor: &ResolvedTensor) -> Result<(), ShapeError> {
     // A string takes a byte at least.
     let size = tensor.element.size_bytes().unwrap_or(1);
     let bytes = element_count(&tensor.shape).and_then(|elements| elements.checked_mul(size));
     match bytes {
         Some(bytes) if bytes <= LARGEST_TENSOR_BYTES => Ok(()),
-        _ => Err(ShapeProblem::TooLarge { tensor: tensor.name.clone(), shape: tensor.shape.clone() }),
+        _ => Err(ShapeError::TooLarge { tensor: tensor.name.clone(), shape: tensor.shape.clone() }),
     }
 }
 
@@ -197,12 +197,12 @@ fn element_count(shape: &[u64]) -> Option<u64> {
 
 impl<'a> Question<'a> {
     /// What can be said before anything is filled: the batch.
-    fn check(&self, signature: &Signature) -> Result<Option<(BatchChoice, u64)>, ShapeProblem> {
+    fn check(&self, signature: &Signature) -> Result<Option<(BatchChoice, u64)>, ShapeError> {
         check_types(signature)?;
         check_shapes(signature, self.asked)?;
         self.check_ranks()?;
         let batch = match self.asked.dimensions.get(BATCH) {
-            Some(0) => return Err(ShapeProblem::EmptyBatch),
+            Some(0) => return Err(ShapeError::EmptyBatch),
             Some(&asked) => Some((self.batch(asked)?, asked)),
             None => None,
         };
@@ -210,14 +210,14 @@ impl<'a> Question<'a> {
         Ok(batch)
     }
 
-    fn check_ranks(&self) -> Result<(), ShapeProblem> {
+    fn check_ranks(&self) -> Result<(), ShapeError> {
         let tensors: Vec<String> =
             self.unsettled().filter(|tensor| tensor.shape.is_none()).map(|tensor| tensor.name.clone()).collect();
-        if tensors.is_empty() { Ok(()) } else { Err(ShapeProblem::UnknownRank { tensors }) }
+        if tensors.is_empty() { Ok(()) } else { Err(ShapeError::UnknownRank { tensors }) }
     }
 
     /// Every key must be the name of a dimension; one that was settled by `shapes` is still a name.
-    fn check_names(&self) -> Result<(), ShapeProblem> {
+    fn check_names(&self) -> Result<(), ShapeError> {
         let names = self.dimension_names();
         let is_unknown = |dimension: &&String| *dimension != BATCH && !names.contains(dimension.as_str());
         let Some(dimension) = self.asked.dimensions.keys().find(is_unknown) else { return Ok(()) };
@@ -226,7 +226,7 @@ impl<'a> Question<'a> {
             known.insert(0, BATCH.to_owned());
         }
         let nearest = nearest(dimension, &known);
-        Err(ShapeProblem::UnknownDimension { dimension: dimension.clone(), nearest, known })
+        Err(ShapeError::UnknownDimension { dimension: dimension.clone(), nearest, known })
     }
 
     /// Every input, and what nothing gives a size.
@@ -234,7 +234,7 @@ impl<'a> Question<'a> {
         &self,
         batch: Option<&(BatchChoice, u64)>,
         guess: Guess<'_>,
-    ) -> Result<(Vec<ResolvedTensor>, Vec<FreeDimension>), ShapeProblem> {
+    ) -> Result<(Vec<ResolvedTensor>, Vec<FreeDimension>), ShapeError> {
         let sizes = self.sizes(batch);
         let (mut tensors, mut free) = (Vec::new(), Vec::new());
         for tensor in self.inputs {
@@ -280,7 +280,7 @@ impl<'a> Question<'a> {
         sizes: &BTreeMap<&str, u64>,
         guess: Guess<'_>,
         free: &mut Vec<FreeDimension>,
-    ) -> Result<u64, ShapeProblem> {
+    ) -> Result<u64, ShapeError> {
         let batch = self.batch_key();
         let name = dimension.name();
         let place = (tensor.name.as_str(), index);
@@ -309,7 +309,7 @@ impl<'a> Question<'a> {
             Err(NoSize::NotWhole(value)) => {
                 let parts = expression.parts().into_iter().map(|part| (part.to_owned(), sizes[part])).collect();
                 let (tensor, dimension) = (tensor.name.clone(), dimension.to_string());
-                Err(ShapeProblem::NoWholeSize { tensor, index, dimension, value, parts })
+                Err(ShapeError::NoWholeSize { tensor, index, dimension, value, parts })
             }
             Ok(size) => Ok(size),
         }
@@ -359,11 +359,7 @@ impl<'a> Question<'a> {
     }
 
     /// A key that `shapes` leaves nothing to decide for is a mistake, unless both say the same.
-    fn check_effects(
-        &self,
-        tensors: &[ResolvedTensor],
-        batch: Option<&(BatchChoice, u64)>,
-    ) -> Result<(), ShapeProblem> {
+    fn check_effects(&self, tensors: &[ResolvedTensor], batch: Option<&(BatchChoice, u64)>) -> Result<(), ShapeError> {
         for (key, &asked) in self.asked.dimensions {
             let is_meant = |index: usize, dimension: Option<&Dimension>| match batch {
                 Some((BatchChoice::Named(name), _)) if key == BATCH => {
@@ -381,7 +377,7 @@ impl<'a> Question<'a> {
                 _ => key,
             };
             if !has_effect && !self.is_part(name) {
-                return Err(ShapeProblem::Overridden { dimension: key.clone(), asked });
+                return Err(ShapeError::Overridden { dimension: key.clone(), asked });
             }
         }
         Ok(())
@@ -402,7 +398,7 @@ pub struct KnownShape {
 /// # Errors
 ///
 /// A `batch` that means no dimension of the model.
-pub fn known_shapes(signature: &Signature, asked: Asked<'_>) -> Result<Vec<KnownShape>, ShapeProblem> {
+pub fn known_shapes(signature: &Signature, asked: Asked<'_>) -> Result<Vec<KnownShape>, ShapeError> {
     let question = Question::new(&signature.inputs, asked);
     let batch = asked.dimensions.get(BATCH);
     let batch = batch.map(|size| Ok((question.batch(*size)?, *size))).transpose()?;

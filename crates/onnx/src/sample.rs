@@ -8,7 +8,7 @@ use super::proto::{
     StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, tensor_proto, tensor_shape_proto,
     type_proto,
 };
-use super::{Asked, Dimension, ElementType, ShapeProblem, Signature, TensorType, resolve_inputs};
+use super::{Asked, Dimension, ElementType, ShapeError, Signature, TensorType, resolve_inputs};
 
 pub(super) fn value_info(name: &str, shape: Vec<tensor_shape_proto::dimension::Value>) -> ValueInfoProto {
     let dimension = |value| tensor_shape_proto::Dimension { value: Some(value), ..Default::default() };
@@ -161,7 +161,7 @@ pub(super) fn point(dimensions: &[(&str, u64)], shapes: &[(&str, &[u64])]) -> Po
 pub(super) type Shapes<'a> = &'a [(&'a str, &'a [u64])];
 
 /// Shapes, choice and batch as one text: `[16, 3] | the dimension `N` = 16`.
-pub(super) fn resolve(inputs: &str, dimensions: &[(&str, u64)], shapes: Shapes<'_>) -> Result<String, ShapeProblem> {
+pub(super) fn resolve(inputs: &str, dimensions: &[(&str, u64)], shapes: Shapes<'_>) -> Result<String, ShapeError> {
     let resolved = resolve_inputs(&signature(inputs, ""), &point(dimensions, shapes))?;
     let shapes: Vec<String> = resolved.tensors.iter().map(|tensor| format!("{:?}", tensor.shape)).collect();
     let batch = match (resolved.batch, resolved.batch_size) {

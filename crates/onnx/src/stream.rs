@@ -17,19 +17,19 @@ const WINDOW: usize = 1 << 16;
 
 /// Why there is no model.
 #[derive(Debug)]
-pub(super) enum ReadProblem {
+pub(super) enum StreamError {
     Io(io::Error),
     Content(DecodeError),
 }
 
 /// Reads a model of `size` bytes, which must be all that `source` has.
-pub(super) fn read(source: &mut dyn Read, size: u64) -> Result<ModelProto, ReadProblem> {
+pub(super) fn read(source: &mut dyn Read, size: u64) -> Result<ModelProto, StreamError> {
     let mut window = Window { source, behind: size, bytes: vec![0; WINDOW], start: 0, end: 0, error: None };
     window.fill();
     let model = ModelProto::decode(&mut window);
     match window.error {
-        Some(error) => Err(ReadProblem::Io(error)),
-        None => model.map_err(ReadProblem::Content),
+        Some(error) => Err(StreamError::Io(error)),
+        None => model.map_err(StreamError::Content),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let bytes = full().encode_to_vec();
         let size = bytes.len() as u64;
         for end in [0, 1, 100, WINDOW, WINDOW + 1, bytes.len() - 1] {
-            assert!(matches!(read(&mut &bytes[..end], size).unwrap_err(), ReadProblem::Io(_)), "{end}");
+            assert!(matches!(read(&mut &bytes[..end], size).unwrap_err(), StreamError::Io(_)), "{end}");
         }
         struct Failing;
         impl Read for Failing {
@@ -200,9 +200,9 @@ mod tests {
             }
         }
         let mut source = Read::chain(&bytes[..100_000], Failing);
-        assert!(matches!(read(&mut source, size).unwrap_err(), ReadProblem::Io(_)));
+        assert!(matches!(read(&mut source, size).unwrap_err(), StreamError::Io(_)));
         // A length beyond the end takes no memory.
         let length = [0x3a, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f];
-        assert!(matches!(read(&mut length.as_slice(), 7).unwrap_err(), ReadProblem::Content(_)));
+        assert!(matches!(read(&mut length.as_slice(), 7).unwrap_err(), StreamError::Content(_)));
     }
 }

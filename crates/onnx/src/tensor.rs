@@ -12,7 +12,7 @@ use super::signature::ElementType;
 
 /// What is wrong with a tensor of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorProblem {
+pub enum TensorError {
     /// A size below zero, or so many elements that no memory holds them.
     #[error("tensor `{tensor}` has the shape {shape:?}")]
     Shape {
@@ -74,8 +74,8 @@ impl TensorProto {
     /// # Errors
     ///
     /// A size below zero, or more elements than any memory holds.
-    pub fn shape(&self) -> Result<Vec<u64>, TensorProblem> {
-        let wrong = || TensorProblem::Shape { tensor: self.name().to_owned(), shape: self.dims.clone() };
+    pub fn shape(&self) -> Result<Vec<u64>, TensorError> {
+        let wrong = || TensorError::Shape { tensor: self.name().to_owned(), shape: self.dims.clone() };
         let shape: Vec<u64> =
             self.dims.iter().map(|size| u64::try_from(*size)).collect::<Result<_, _>>().map_err(|_| wrong())?;
         let elements = shape.iter().try_fold(1_u64, |product, size| product.checked_mul(*size));
@@ -90,7 +90,7 @@ impl TensorProto {
     /// # Errors
     ///
     /// As [`TensorProto::shape`].
-    pub fn elements(&self) -> Result<usize, TensorProblem> {
+    pub fn elements(&self) -> Result<usize, TensorError> {
         let shape = self.shape()?;
         Ok(if shape.contains(&0) { 0 } else { shape.iter().product::<u64>() as usize })
     }
@@ -100,7 +100,7 @@ impl TensorProto {
     /// # Errors
     ///
     /// Another element type, or content that does not fit the shape.
-    pub fn floats(&self) -> Result<Vec<f32>, TensorProblem> {
+    pub fn floats(&self) -> Result<Vec<f32>, TensorError> {
         match self.element() {
             ElementType::Float32 => {
                 self.numbers(|tensor| tensor.float_data.clone(), |bytes: [u8; 4]| f32::from_le_bytes(bytes))
@@ -127,7 +127,7 @@ impl TensorProto {
     /// # Errors
     ///
     /// As [`TensorProto::floats`]; nothing is visited then.
-    pub(crate) fn each_floats(&self, visit: &mut dyn FnMut(&mut [f32])) -> Result<(), TensorProblem> {
+    pub(crate) fn each_floats(&self, visit: &mut dyn FnMut(&mut [f32])) -> Result<(), TensorError> {
         const AT_A_TIME: usize = 1 << 14;
         let Some(bytes) = self.raw_data.as_ref().filter(|_| self.element() == ElementType::Float32) else {
             visit(&mut self.floats()?);
@@ -148,7 +148,7 @@ impl TensorProto {
     /// # Errors
     ///
     /// Another element type, or content that does not fit the shape.
-    pub fn integers(&self) -> Result<Vec<i64>, TensorProblem> {
+    pub fn integers(&self) -> Result<Vec<i64>, TensorError> {
         let narrow = |tensor: &TensorProto| tensor.int32_data.iter().map(|value| i64::from(*value)).collect();
         match self.element() {
             ElementType::Int64 => {
@@ -172,7 +172,7 @@ impl TensorProto {
     /// # Errors
     ///
     /// Texts, types of less than a byte, or content that does not fit the shape.
-    pub fn bytes(&self) -> Result<Cow<'_, [u8]>, TensorProblem> {
+    pub fn bytes(&self) -> Result<Cow<'_, [u8]>, TensorError> {
         let element = self.element();
         let Some(size) = element.size_bytes() else { return Err(self.not("numbers of whole bytes", element)) };
         if let Some(raw) = &self.raw_data {
@@ -223,7 +223,7 @@ impl TensorProto {
         &self,
         typed: impl Fn(&TensorProto) -> Vec<T>,
         raw: impl Fn([u8; SIZE]) -> T,
-    ) -> Result<Vec<T>, TensorProblem> {
+    ) -> Result<Vec<T>, TensorError> {
         let elements = self.elements()?;
         match &self.raw_data {
             Some(bytes) => {
@@ -238,13 +238,13 @@ impl TensorProto {
         }
     }
 
-    fn check_length(&self, expected: usize, found: usize) -> Result<(), TensorProblem> {
+    fn check_length(&self, expected: usize, found: usize) -> Result<(), TensorError> {
         let (tensor, expected, found) = (self.name().to_owned(), expected as u64, found as u64);
-        if expected == found { Ok(()) } else { Err(TensorProblem::Length { tensor, expected, found }) }
+        if expected == found { Ok(()) } else { Err(TensorError::Length { tensor, expected, found }) }
     }
 
-    fn not(&self, wanted: &'static str, element: ElementType) -> TensorProblem {
-        TensorProblem::Element { tensor: self.name().to_owned(), element, wanted }
+    fn not(&self, wanted: &'static str, element: ElementType) -> TensorError {
+        TensorError::Element { tensor: self.name().to_owned(), element, wanted }
     }
 }
 
@@ -281,16 +281,13 @@ mod tests {
     #[test]
     fn content_that_does_not_fit_the_shape_is_told() {
         let mut short = TensorProto::of_floats("t", &[3], &[1.0, 2.0]);
-        assert_eq!(
-            short.floats().unwrap_err(),
-            TensorProblem::Length { tensor: "t".to_owned(), expected: 12, found: 8 }
-        );
+        assert_eq!(short.floats().unwrap_err(), TensorError::Length { tensor: "t".to_owned(), expected: 12, found: 8 });
         short.dims = vec![-1];
-        assert!(matches!(short.floats().unwrap_err(), TensorProblem::Shape { .. }));
+        assert!(matches!(short.floats().unwrap_err(), TensorError::Shape { .. }));
         short.dims = vec![i64::MAX, i64::MAX];
-        assert!(matches!(short.bytes().unwrap_err(), TensorProblem::Shape { .. }));
-        assert!(matches!(typed(8, &[1]).bytes().unwrap_err(), TensorProblem::Element { .. }));
-        assert!(matches!(typed(7, &[1]).floats().unwrap_err(), TensorProblem::Element { .. }));
+        assert!(matches!(short.bytes().unwrap_err(), TensorError::Shape { .. }));
+        assert!(matches!(typed(8, &[1]).bytes().unwrap_err(), TensorError::Element { .. }));
+        assert!(matches!(typed(7, &[1]).floats().unwrap_err(), TensorError::Element { .. }));
         assert_eq!(typed(1, &[0, i64::MAX, i64::MAX]).floats().unwrap(), Vec::<f32>::new());
     }
 }

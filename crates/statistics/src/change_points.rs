@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distribution::student_t_sf;
-use super::energy_split::best_split;
+use super::e_divisive::best_split;
 use super::moments::{mean, variance};
 
 /// Every segment has at least so many values; with fewer the test meets the extremes that the split selected.

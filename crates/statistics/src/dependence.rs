@@ -3,7 +3,7 @@
 //!
 //! Input: observations in the order in which they were made, such as the log ratios of pairs. Output: how many
 //! independent ones they are worth, and whether that is established to be less than half.
-//! By ranks, as an estimate by the middle half heeds little more. Geyer's time (method 3.2) takes fifty values; up to
+//! By ranks, as an estimate by the trimmed mean heeds little more. Geyer's time (method 3.2) takes fifty values; up to
 //! there it misses most of what neighbours show.
 //! Deliberately absent: an interval that allows for it, which twenty dependent observations cannot give.
 

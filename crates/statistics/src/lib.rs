@@ -18,18 +18,18 @@ pub mod density;
 mod dependence;
 pub mod distribution;
 pub mod duet;
-pub(crate) mod energy_split;
+pub(crate) mod e_divisive;
 mod fourier;
 mod indicator;
+pub mod interim;
 pub mod interval;
-pub mod looks;
 mod mann_whitney;
 mod mean_resampling;
 mod mid_ranks;
-pub mod middle_half;
 pub(crate) mod minimum_effect;
 pub mod moments;
 pub mod multiplicity;
+pub mod naive_comparisons;
 pub mod omnibus;
 pub mod outlier;
 mod outlook;
@@ -49,10 +49,10 @@ pub(crate) mod session_spread;
 pub mod shape;
 pub mod steady;
 pub mod stopping;
+pub mod trimmed_mean;
 pub mod unpaired;
 mod unpaired_hint;
 pub mod upper;
-pub mod usual_rules;
 #[cfg(test)]
 mod vector_tests;
 #[cfg(test)]
@@ -67,9 +67,9 @@ pub use dependence::Dependence;
 pub use duet::paired_slice_ratio;
 pub use interval::Estimate;
 pub use interval::{Interval, mean_interval};
-pub use middle_half::middle_half;
 pub use moments::mean;
 pub use moments::standard_deviation;
+pub use naive_comparisons::{NaiveComparisons, naive_comparisons};
 pub use paired::compare_paired;
 pub use paired::{Hint, PairedComparison};
 pub use paired_tests::{PairedT, paired_t};
@@ -82,8 +82,8 @@ pub use random::{Xoshiro256PlusPlus, counterbalanced_order, stream_seed};
 pub use run_groups::{RunGroups, run_groups};
 pub use shape::Distribution;
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
+pub use trimmed_mean::trimmed_mean;
 pub use unpaired::{SessionSpread, UnpairedComparison};
-pub use usual_rules::{UsualRules, usual_rules};
 pub use verdict::Claim;
 pub use verdict::Verdict;
 
@@ -127,13 +127,13 @@ mod tests {
             compare_paired(&values, 0.02, confidence);
             compare_paired(&values, fraction, fraction);
             precision_reached(&values, Location::Median, fraction, confidence);
-            middle_half::middle_half(&values, confidence);
+            trimmed_mean::trimmed_mean(&values, confidence);
             planning::detectable_effect(fraction, 12, 0.02, confidence);
-            planning::runs_for_middle_half(fraction, fraction, 0.02);
+            planning::runs_for_trimmed_mean(fraction, fraction, 0.02);
             let pilot = planning::PairedPilot { winsorised_deviation: fraction, blocks: 12, margin: 0.02 };
             planning::blocks_for_effect(pilot, 0.05, |_| confidence);
             change_points(&values, ChangePointRule { p_value: fraction, magnitude: fraction });
-            energy_split::best_split(&values, 3);
+            e_divisive::best_split(&values, 3);
             frontier(&[&values.iter().copied().map(Some).collect::<Vec<_>>()], &[Objective::Min; 3]);
         }
 
@@ -148,7 +148,7 @@ mod tests {
             let (first, second) = magnitudes.split_at(magnitudes.len() / 2);
             compare_unpaired(first, second, 0.02, confidence, SessionSpread::assumed(fraction.abs()));
             paired_t(&values, confidence);
-            usual_rules(&[first, second], &[second], 1);
+            naive_comparisons(&[first, second], &[second], 1);
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::satterthwaite::CombinedError;
+use super::satterthwaite::CombinedUncertainty;
 
 /// Tail probabilities against the margin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct MinimumEffect {
 
 impl MinimumEffect {
     /// The tests of an estimate with this error.
-    pub(super) fn of(estimate: f64, error: &CombinedError, log_margin: f64) -> Self {
+    pub(super) fn of(estimate: f64, error: &CombinedUncertainty, log_margin: f64) -> Self {
         let (above, below) = (estimate - log_margin, estimate + log_margin);
         let (p_worse, p_better) = (error.upper_tail(above), error.upper_tail(-below));
         MinimumEffect { p_worse, p_better, p_min_effect: (2.0 * p_worse.min(p_better)).min(1.0) }
@@ -32,12 +32,12 @@ impl MinimumEffect {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::middle_half::MiddleHalf;
+    use crate::trimmed_mean::TrimmedMean;
     use crate::vectors::{assert_close, load, number, numbers};
     use proptest::prelude::*;
 
     fn of_pairs(log_ratios: &[f64], log_margin: f64) -> MinimumEffect {
-        let half = MiddleHalf::of(log_ratios).unwrap();
+        let half = TrimmedMean::of(log_ratios).unwrap();
         MinimumEffect::of(half.estimate, &half.error().unwrap(), log_margin)
     }
 

@@ -5,7 +5,7 @@
 //! the new observations will take out of its error. Deliberately absent: a promise. A true effect on the very margin
 //! takes for ever, and gets no number.
 
-use super::satterthwaite::CombinedError;
+use super::satterthwaite::CombinedUncertainty;
 
 /// No hint asks for more than so many times what there is: nobody would measure it.
 const MOST_TIMES: usize = 20;
@@ -29,7 +29,7 @@ pub(super) struct Outlook {
 impl Outlook {
     /// The fewest more observations after which a verdict is likely, with the error that so many more leave; `None` when
     /// no reasonable number is enough.
-    pub(super) fn fewest_more(&self, error: impl Fn(usize) -> Option<CombinedError>) -> Option<usize> {
+    pub(super) fn fewest_more(&self, error: impl Fn(usize) -> Option<CombinedUncertainty>) -> Option<usize> {
         let now = error(0)?;
         let is_likely = |more: &usize| error(*more).is_some_and(|then| self.chance(&now, &then) >= LIKELY);
         // In steps that grow: nobody plans for 97 blocks rather than for 95.
@@ -38,11 +38,11 @@ impl Outlook {
     }
 
     /// The probability that the interval with the error `then` lies beyond or within the margins.
-    fn chance(&self, now: &CombinedError, then: &CombinedError) -> f64 {
+    fn chance(&self, now: &CombinedUncertainty, then: &CombinedUncertainty) -> f64 {
         let margin = self.margin.ln_1p();
         let width = then.interval(0.0, self.confidence).high;
         let moves = (now.standard_error.powi(2) - then.standard_error.powi(2)).max(0.0).sqrt();
-        let movement = CombinedError { standard_error: moves, ..*now };
+        let movement = CombinedUncertainty { standard_error: moves, ..*now };
         let below = |bound: f64| movement.upper_tail(self.theta - bound);
         let within = if width < margin { below(margin - width) - below(width - margin) } else { 0.0 };
         1.0 - below(margin + width) + below(-margin - width) + within

@@ -2,17 +2,17 @@
 //!
 //! Input: one log ratio for each block, positive when the candidate is worse, the margin below which a difference does
 //! not matter, and the confidence of the look. Output: the estimate, its interval, a verdict, and what it would take
-//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`looks`), and
-//! adjustment for many comparisons.
+//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`interim`),
+//! and adjustment for many comparisons.
 
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, is_confidence};
-use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
 use super::minimum_effect::MinimumEffect;
 use super::outlook::Outlook;
 use super::planning::{MINIMUM_RUNS, effect_with};
-use super::satterthwaite::CombinedError;
+use super::satterthwaite::CombinedUncertainty;
+use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one};
 
 pub use super::verdict::Verdict;
 
@@ -45,7 +45,7 @@ pub enum Hint {
 pub struct PairedComparison {
     /// Number of common blocks.
     pub blocks: usize,
-    /// Estimated log ratio, the mean of the middle half; above zero the candidate is worse.
+    /// Estimated log ratio, the trimmed mean (25 %); above zero the candidate is worse.
     pub theta: f64,
     /// Interval of the log ratio; `None` when there are too few blocks for a verdict.
     pub interval: Option<Interval>,
@@ -74,7 +74,7 @@ pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Optio
     if !is_margin || !is_confidence(confidence) {
         return None;
     }
-    let half = MiddleHalf::of(log_ratios)?;
+    let half = TrimmedMean::of(log_ratios)?;
     let (theta, log_margin) = (half.estimate, margin.ln_1p());
     let error = half.error().filter(|_| half.n >= MINIMUM_RUNS);
     let interval = error.map(|error| error.interval(theta, confidence));
@@ -103,7 +103,7 @@ fn hint(comparison: &PairedComparison) -> Option<Hint> {
     let PairedComparison { theta, margin, confidence, blocks, .. } = *comparison;
     let of_one = variance_of_one(comparison.winsorised_deviation?, blocks)?;
     let outlook = Outlook { theta, margin, confidence, observations: blocks };
-    let more_blocks = outlook.fewest_more(|more| CombinedError::of(&[variance_expected(of_one, blocks + more)?]));
+    let more_blocks = outlook.fewest_more(|more| CombinedUncertainty::of(&[variance_expected(of_one, blocks + more)?]));
     if !interval.contains(0.0) {
         return Some(Hint::SizeNotEstablished { more_blocks });
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, is_confidence};
 use super::sample_summary::SampleSummary;
-use super::satterthwaite::CombinedError;
+use super::satterthwaite::CombinedUncertainty;
 
 /// The paired t test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct PairedT {
 /// 0 < `confidence` < 1.
 pub fn paired_t(differences: &[f64], confidence: f64) -> Option<PairedT> {
     let summary = SampleSummary::of(differences)?;
-    let error = CombinedError::of(&[summary.mean_variance()?])?;
+    let error = CombinedUncertainty::of(&[summary.mean_variance()?])?;
     is_confidence(confidence).then(|| PairedT {
         mean: summary.mean,
         standard_deviation: summary.standard_deviation,

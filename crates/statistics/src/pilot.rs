@@ -1,15 +1,15 @@
 //! From the runs of a pilot to those of the next measurement (method 4.3).
 //!
-//! The estimate is the middle half of the runs' medians, so what varies within a run is the error of its median, on values
-//! discounted for their correlation. Everything is taken from the middle half, so that a disturbed run of ten asks for no
-//! more than a quiet one. Deliberately absent: what runs cost.
+//! The estimate is the trimmed mean of the runs' medians, so what varies within a run is the error of its median, on
+//! values discounted for their correlation. Everything is taken from the trimmed mean, so that a disturbed run of ten
+//! asks for no more than a quiet one. Deliberately absent: what runs cost.
 
 use std::ops::RangeInclusive;
 
 use super::autocorrelation::indicator_autocorrelation_time;
-use super::middle_half::MiddleHalf;
-use super::planning::{Variances, optimal_samples, runs_for_middle_half};
+use super::planning::{Variances, optimal_samples, runs_for_trimmed_mean};
 use super::quantile::median_with_error;
+use super::trimmed_mean::TrimmedMean;
 
 /// What a pilot found about one cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Pilot {
             errors.push(error * error * indicator_autocorrelation_time(&values, median));
             counts.push(values.len() as f64);
         }
-        let (half, error, count) = (MiddleHalf::of(&medians)?, typical(&errors)?, typical(&counts)?);
+        let (half, error, count) = (TrimmedMean::of(&medians)?, typical(&errors)?, typical(&counts)?);
         let variance_of_one = half.variance_of_one()?;
         let variances = Variances { within_runs: error * count, between_runs: variance_of_one - error };
         Some(Pilot { medians, values: count as usize, variances, estimate: half.estimate, variance_of_one })
@@ -54,13 +54,13 @@ impl Pilot {
             between if between > 0.0 => between + self.variances.within_runs / values.max(1) as f64,
             _ => self.variance_of_one,
         };
-        runs_for_middle_half(self.estimate, of_one, relative)
+        runs_for_trimmed_mean(self.estimate, of_one, relative)
     }
 }
 
-/// The middle half of values of which some are disturbed.
+/// The trimmed mean of values of which some are disturbed.
 pub fn typical(values: &[f64]) -> Option<f64> {
-    Some(MiddleHalf::of(values)?.estimate)
+    Some(TrimmedMean::of(values)?.estimate)
 }
 
 #[cfg(test)]

@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 
 use super::distribution::student_t_quantile;
 use super::interval::is_confidence;
-use super::middle_half::{variance_expected, variance_of_one, variance_with};
 use super::quantile::median;
 use super::satterthwaite::VariancePart;
+use super::trimmed_mean::{variance_expected, variance_of_one, variance_with};
 
 /// Fewer runs than this give no verdict.
 pub const MINIMUM_RUNS: usize = 5;
@@ -52,9 +52,10 @@ pub(crate) fn optimal_samples(
     Some((samples.ceil() as usize).min(*bounds.end()).max(*bounds.start()))
 }
 
-/// The smallest number of runs, at least five, whose 95% interval of the middle half has a relative half width of at most
+/// The smallest number of runs, at least five, whose 95% interval of the trimmed mean has a relative half width of at
+/// most
 /// `relative`, where each adds this variance. `None` for an estimate of zero, and where no reasonable number is enough.
-pub(crate) fn runs_for_middle_half(estimate: f64, variance_of_one: f64, relative: f64) -> Option<usize> {
+pub(crate) fn runs_for_trimmed_mean(estimate: f64, variance_of_one: f64, relative: f64) -> Option<usize> {
     let wanted = relative * estimate.abs();
     let is_enough = |runs: &usize| {
         let expected = variance_expected(variance_of_one, *runs);
@@ -109,7 +110,7 @@ pub fn blocks_for_effect(pilot: PairedPilot, effect: f64, confidence_after: impl
     (MINIMUM_RUNS..=MOST_RUNS).find(|blocks| finds(blocks) == Some(true))
 }
 
-/// What one value typically adds to the error of a middle half, from several Winsorised deviations, each of so many
+/// What one value typically adds to the error of a trimmed mean, from several Winsorised deviations, each of so many
 /// values: the root of so many times the variance of the estimate as there are values. It is the median of them, each
 /// widened by what chance makes the median of such deviations too small (the median of chi-square, after Wilson and
 /// Hilferty 1931). `None` without one.
@@ -169,9 +170,9 @@ mod tests {
         assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| 0.95), None);
         assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| 0.95), None);
         assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| 0.95), Some(MINIMUM_RUNS));
-        assert_eq!(runs_for_middle_half(0.0, 0.0, 0.01), None);
-        assert_eq!(runs_for_middle_half(1.0, f64::NAN, 0.01), None);
-        assert_eq!(runs_for_middle_half(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
+        assert_eq!(runs_for_trimmed_mean(0.0, 0.0, 0.01), None);
+        assert_eq!(runs_for_trimmed_mean(1.0, f64::NAN, 0.01), None);
+        assert_eq!(runs_for_trimmed_mean(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
         assert_eq!(detectable_effect(1e6, 10, 0.02, 0.95), Some(f64::MAX), "JSON has no infinity");
         assert_eq!(typical_deviation([]), None);
         assert_eq!(typical_deviation([(0.1, 1)]), None);
@@ -182,11 +183,11 @@ mod tests {
         let mut random = crate::random::Xoshiro256PlusPlus::seed_from_u64(1);
         let mut deviation = |n: usize| {
             let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
-            (crate::middle_half::MiddleHalf::of(&values).unwrap().winsorised_deviation.unwrap(), n)
+            (crate::trimmed_mean::TrimmedMean::of(&values).unwrap().winsorised_deviation.unwrap(), n)
         };
         for n in [8, 12, 32] {
             let typical = typical_deviation((0..4000).map(|_| deviation(n)).collect::<Vec<_>>()).unwrap();
-            // The middle half of normal values has a variance 1.2 times that of their mean.
+            // The trimmed mean of normal values has a variance 1.2 times that of their mean.
             assert!((typical / 1.2_f64.sqrt() - 1.0).abs() < 0.08, "{typical} of {n}");
         }
     }
@@ -211,7 +212,7 @@ mod tests {
                 let part = variance_expected(deviation * deviation, runs).unwrap();
                 student_t_quantile(0.975, part.degrees_of_freedom) * part.variance.sqrt() <= relative
             };
-            match runs_for_middle_half(1.0, deviation * deviation, relative) {
+            match runs_for_trimmed_mean(1.0, deviation * deviation, relative) {
                 Some(runs) => prop_assert!(is_enough(runs) && (runs == MINIMUM_RUNS || !is_enough(runs - 1))),
                 None => prop_assert!(!is_enough(MOST_RUNS)),
             }

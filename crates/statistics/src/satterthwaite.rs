@@ -18,7 +18,7 @@ pub(super) struct VariancePart {
 
 /// A standard error with its degrees of freedom.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct CombinedError {
+pub(super) struct CombinedUncertainty {
     /// The square root of the sum of the variances, in the unit of the estimate.
     pub(super) standard_error: f64,
     /// Effective degrees of freedom; infinite when all that varies is known. Without any variance, the sum of those of
@@ -26,7 +26,7 @@ pub(super) struct CombinedError {
     pub(super) degrees_of_freedom: f64,
 }
 
-impl CombinedError {
+impl CombinedUncertainty {
     /// `None` unless all variances are finite and at least zero, and all degrees of freedom are above zero.
     pub(super) fn of(parts: &[VariancePart]) -> Option<Self> {
         let total: f64 = parts.iter().map(|part| part.variance).sum();
@@ -40,7 +40,7 @@ impl CombinedError {
             // As shares of the whole, because the squares of small variances underflow.
             1.0 / parts.iter().map(|part| (part.variance / total).powi(2) / part.degrees_of_freedom).sum::<f64>()
         };
-        Some(CombinedError { standard_error: total.sqrt(), degrees_of_freedom })
+        Some(CombinedUncertainty { standard_error: total.sqrt(), degrees_of_freedom })
     }
 
     /// The same as a single variance.
@@ -81,18 +81,18 @@ mod tests {
 
     #[test]
     fn degrees_of_freedom_lie_between_the_smallest_and_the_sum() {
-        let equal = CombinedError::of(&[part(1.0, 9.0), part(1.0, 9.0)]).unwrap();
+        let equal = CombinedUncertainty::of(&[part(1.0, 9.0), part(1.0, 9.0)]).unwrap();
         assert_close(equal.degrees_of_freedom, 18.0, 1e-12);
         assert_close(equal.standard_error, 2.0_f64.sqrt(), 1e-12);
-        let lopsided = CombinedError::of(&[part(1.0, 9.0), part(0.0, 30.0)]).unwrap();
+        let lopsided = CombinedUncertainty::of(&[part(1.0, 9.0), part(0.0, 30.0)]).unwrap();
         assert_close(lopsided.degrees_of_freedom, 9.0, 1e-12);
-        let tiny = CombinedError::of(&[part(1e-300, 9.0), part(1e-300, 9.0)]).unwrap();
+        let tiny = CombinedUncertainty::of(&[part(1e-300, 9.0), part(1e-300, 9.0)]).unwrap();
         assert_close(tiny.degrees_of_freedom, 18.0, 1e-12);
     }
 
     #[test]
     fn known_variance_has_the_normal_interval() {
-        let known = CombinedError::of(&[part(4.0, f64::INFINITY)]).unwrap();
+        let known = CombinedUncertainty::of(&[part(4.0, f64::INFINITY)]).unwrap();
         assert_eq!(known.degrees_of_freedom, f64::INFINITY);
         assert_close(known.interval(1.0, 0.95).high, 1.0 + 2.0 * 1.959963984540054, 1e-10);
         assert_close(known.upper_tail(2.0), 0.15865525393145705, 1e-8);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn without_error_every_distance_is_far() {
-        let certain = CombinedError::of(&[part(0.0, 9.0), part(0.0, 4.0)]).unwrap();
+        let certain = CombinedUncertainty::of(&[part(0.0, 9.0), part(0.0, 4.0)]).unwrap();
         assert_eq!((certain.standard_error, certain.degrees_of_freedom), (0.0, 13.0));
         assert_eq!(certain.interval(3.0, 0.95), Interval { low: 3.0, high: 3.0 });
         assert_eq!((certain.upper_tail(1.0), certain.upper_tail(0.0), certain.upper_tail(-1.0)), (0.0, 0.5, 1.0));
@@ -111,7 +111,7 @@ mod tests {
         for wrong in
             [part(-1.0, 9.0), part(f64::NAN, 9.0), part(f64::INFINITY, 9.0), part(1.0, 0.0), part(1.0, f64::NAN)]
         {
-            assert_eq!(CombinedError::of(&[part(1.0, 9.0), wrong]), None);
+            assert_eq!(CombinedUncertainty::of(&[part(1.0, 9.0), wrong]), None);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The verdict on two variants that were measured apart, such as two commits on different days (method 6.2).
 //!
 //! Input: one value for each run of both sides, in any unit, and how much a cell differs from session to session on this
-//! machine. Output: the same four verdicts as for pairs, from the middle half of each side by Yuen's test (1974), which is Welch's of trimmed
-//! means.
+//! machine. Output: the same four verdicts as for pairs, from the trimmed mean of each side by Yuen's test (1974),
+//! which is Welch's of trimmed means.
 //! A session shares its temperature, its clock speed and its neighbours among all its runs, so that without the spread
 //! between sessions the rule finds differences between a program and itself: in 37% of comparisons where sessions differ
 //! by 2%.
@@ -11,11 +11,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::interval::{Interval, is_confidence};
-use super::middle_half::MiddleHalf;
 use super::minimum_effect::MinimumEffect;
 use super::paired::Hint;
 use super::planning::{MINIMUM_RUNS, effect_with};
 use super::session_spread::logarithms;
+use super::trimmed_mean::TrimmedMean;
 use super::unpaired_hint::{Scatter, hint};
 use super::verdict::Verdict;
 
@@ -23,7 +23,7 @@ pub use super::session_spread::SessionSpread;
 
 /// The standard error of a log ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LogRatioError {
+pub struct LogRatioUncertainty {
     /// Of runs and sessions together.
     pub standard_error: f64,
     /// Effective degrees of freedom; `None` when they are infinite, because nothing but an assumed spread varies.
@@ -37,11 +37,11 @@ pub struct UnpairedComparison {
     pub baseline_runs: usize,
     /// Number of runs of the candidate.
     pub candidate_runs: usize,
-    /// Estimated log ratio candidate / baseline: the mean of the middle half of the logs of one side less that of the
+    /// Estimated log ratio candidate / baseline: the trimmed mean (25 %) of the logs of one side less that of the
     /// other.
     pub theta: f64,
     /// Its standard error; `None` when a side has a single run.
-    pub error: Option<LogRatioError>,
+    pub error: Option<LogRatioUncertainty>,
     /// Interval of the log ratio; `None` when there are too few runs for a verdict.
     pub interval: Option<Interval>,
     /// Confidence of the interval.
@@ -100,7 +100,7 @@ fn judge(
         return None;
     }
     let sessions = session_spread.variance()?;
-    let (baseline, candidate) = (MiddleHalf::of(&logarithms(baseline)?)?, MiddleHalf::of(&logarithms(candidate)?)?);
+    let (baseline, candidate) = (TrimmedMean::of(&logarithms(baseline)?)?, TrimmedMean::of(&logarithms(candidate)?)?);
     let theta = candidate.estimate - baseline.estimate;
     let log_margin = margin.ln_1p();
     let is_enough = baseline.n.min(candidate.n) >= MINIMUM_RUNS;
@@ -113,7 +113,7 @@ fn judge(
         baseline_runs: baseline.n,
         candidate_runs: candidate.n,
         theta,
-        error: error.map(|error| LogRatioError {
+        error: error.map(|error| LogRatioUncertainty {
             standard_error: error.standard_error,
             degrees_of_freedom: Some(error.degrees_of_freedom).filter(|freedom| freedom.is_finite()),
         }),

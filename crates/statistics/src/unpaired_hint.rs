@@ -4,11 +4,11 @@
 //! them would decide it. Deliberately absent: the sentence, and the advice to measure both sides again in common blocks,
 //! which holds for every one of them.
 
-use super::middle_half::{MiddleHalf, variance_expected, variance_of_one};
 use super::outlook::Outlook;
 use super::paired::Hint;
 use super::planning::MINIMUM_RUNS;
-use super::satterthwaite::{CombinedError, VariancePart};
+use super::satterthwaite::{CombinedUncertainty, VariancePart};
+use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one};
 use super::unpaired::UnpairedComparison;
 
 /// What a log ratio owes its error to.
@@ -27,25 +27,25 @@ struct Side {
 }
 
 impl Side {
-    fn of(half: &MiddleHalf) -> Option<Self> {
+    fn of(half: &TrimmedMean) -> Option<Self> {
         Some(Side { n: half.n, winsorised_deviation: half.winsorised_deviation? })
     }
 }
 
 impl Scatter {
     /// Of the logs of both sides; `None` below two runs on a side.
-    pub(super) fn of(baseline: &MiddleHalf, candidate: &MiddleHalf, sessions: VariancePart) -> Option<Self> {
+    pub(super) fn of(baseline: &TrimmedMean, candidate: &TrimmedMean, sessions: VariancePart) -> Option<Self> {
         Some(Scatter { baseline: Side::of(baseline)?, candidate: Side::of(candidate)?, sessions })
     }
 
     /// The error with so many more runs on each side.
-    pub(super) fn error(&self, more: usize) -> Option<CombinedError> {
+    pub(super) fn error(&self, more: usize) -> Option<CombinedUncertainty> {
         let of_runs =
             |side: Side| variance_expected(variance_of_one(side.winsorised_deviation, side.n)?, side.n + more);
         // A known variance of zero has no degrees of freedom to add.
         let sessions = Some(self.sessions).filter(|part| part.variance > 0.0);
         let runs = [of_runs(self.baseline)?, of_runs(self.candidate)?];
-        CombinedError::of(&runs.into_iter().chain(sessions).collect::<Vec<_>>())
+        CombinedUncertainty::of(&runs.into_iter().chain(sessions).collect::<Vec<_>>())
     }
 }
 

@@ -13,7 +13,7 @@ use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;
 use self::sides::Sources;
 use crate::diff::page::{Page, Sentence};
-use crate::diff::{Accepted, Diff, FailOn, GateRow, Gating, Held, Side, Spreads, Terms, diff};
+use crate::diff::{Accepted, Diff, DiffOptions, FailOn, GateRow, Gating, Held, Side, Spreads, diff};
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
@@ -72,7 +72,7 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.bisect {
         return Ok(answer);
     }
-    Ok(code.worst(if is_fallen { ExitCode::GateFell } else { ExitCode::Done }))
+    Ok(code.worst(if is_fallen { ExitCode::CheckFailed } else { ExitCode::Done }))
 }
 
 /// What is said where the older side has nothing to compare with, as that of the commit that introduces perfrun.
@@ -150,7 +150,7 @@ fn is_gated(arguments: &DiffArgs) -> bool {
     arguments.gate || arguments.bisect || !arguments.fail_on.is_empty()
 }
 
-fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> Terms {
+fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> DiffOptions {
     let allowed = match arguments.allow.iter().any(|fact| fact == "all") {
         true => crate::record::provenance::frame_names().into_iter().map(str::to_owned).collect(),
         false => arguments.allow.clone(),
@@ -164,12 +164,12 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
         gating.accepted = accepted.to_vec();
         gating
     });
-    Terms {
+    DiffOptions {
         metrics: arguments.metric.clone(),
         margins: arguments.margin.clone(),
         allowed,
         judges_unchanged: arguments.unchanged,
-        together: None,
+        paired: None,
         spreads: Spreads::default(),
         gating,
     }

@@ -8,7 +8,9 @@ use super::sides::{Source, Sources, results_of};
 use super::{Compared, terms};
 use crate::commands::admission::Wishes;
 use crate::commands::{measure, specs};
-use crate::diff::{Accepted, Diff, PairedCell, Reason, Side, Stale, Together, UnmeasuredCell, diff, sides as sides_of};
+use crate::diff::{
+    Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
+};
 use crate::experiment::AxisMap;
 use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
 use crate::results::{self, Results};
@@ -233,7 +235,7 @@ impl Measurement<'_> {
         }));
         unmeasured.extend(alone(from_plan, to_plan, Reason::Gone));
         unmeasured.extend(alone(to_plan, from_plan, Reason::New));
-        let confidence = to.loaded.experiment.looks().confidence();
+        let confidence = to.loaded.experiment.interim_analyses().confidence();
         let sides = sides_of(&measured, &paired);
         let mut sides = sides.into_iter().zip(self.names).zip([(from, from_plan), (to, to_plan)]);
         let mut next = || {
@@ -251,7 +253,7 @@ impl Measurement<'_> {
             return Err(Error::Internal("a diff has two sides".to_owned()));
         };
         let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted);
-        terms.together = Some(Together { confidence, unmeasured });
+        terms.paired = Some(PairedMeasurement { confidence, unmeasured });
         Ok(diff(&baseline, &candidate, &terms)?)
     }
 }

@@ -7,7 +7,7 @@ use crate::diff::{Side, Stale};
 use crate::judge::compare::judge;
 use crate::judge::summary::summarize;
 use crate::record::git::{Blob, GitError, Repository};
-use crate::record::{Detail, Manifest, Place, Record};
+use crate::record::{Detail, Manifest, ProjectRoot, Record};
 use crate::results::{self, Results};
 use crate::ui::error::Error;
 
@@ -47,20 +47,20 @@ type Committed = (String, PathBuf, Result<String, Error>);
 
 /// Where sides are looked for.
 pub(super) struct Sources {
-    place: Place,
+    place: ProjectRoot,
     repository: Result<Option<Repository>, GitError>,
 }
 
 impl Sources {
     /// Around the current folder.
     pub(super) fn here() -> Result<Self, Error> {
-        let place = Place::here()?;
+        let place = ProjectRoot::here()?;
         let repository = Repository::around(&place.root);
         Ok(Sources { place, repository })
     }
 
     /// The root of records and reports.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &ProjectRoot {
         &self.place
     }
 

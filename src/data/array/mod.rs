@@ -9,7 +9,7 @@ mod npz;
 mod texts;
 
 pub use npy::write_npy;
-pub(crate) use npy::{ArrayProblem, Head, NpyReader, read_npy, save_npy};
+pub(crate) use npy::{ArrayError, Head, NpyReader, read_npy, save_npy};
 pub(crate) use npz::Npz;
 
 use half::{bf16, f16};

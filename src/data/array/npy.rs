@@ -13,7 +13,7 @@ use super::texts::{self, Stored};
 
 /// Why a file is no array that perfrun can use.
 #[derive(Debug, thiserror::Error)]
-pub enum ArrayProblem {
+pub enum ArrayError {
     /// It cannot be opened.
     #[error("cannot read {path}: {source}", path = path.display())]
     Io {
@@ -88,8 +88,8 @@ impl NpyReader<BufReader<File>> {
     /// # Errors
     ///
     /// As [`NpyReader::new`].
-    pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
-        let file = plain_file::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
+    pub(crate) fn open(path: &Path) -> Result<Self, ArrayError> {
+        let file = plain_file::open(path).map_err(|source| ArrayError::Io { path: path.to_owned(), source })?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         NpyReader::new(BufReader::new(file), path, name)
     }
@@ -99,9 +99,9 @@ impl NpyReader<BufReader<File>> {
     /// # Errors
     ///
     /// What the operating system says.
-    pub(crate) fn skip_items(&mut self, items: u64) -> Result<(), ArrayProblem> {
+    pub(crate) fn skip_items(&mut self, items: u64) -> Result<(), ArrayError> {
         let bytes = i64::try_from(items.saturating_mul(self.item_bytes())).unwrap_or(i64::MAX);
-        let unreadable = |source| ArrayProblem::Io { path: self.path.clone(), source };
+        let unreadable = |source| ArrayError::Io { path: self.path.clone(), source };
         self.reader.seek_relative(bytes).map_err(unreadable)
     }
 }
@@ -111,9 +111,9 @@ impl<R: Read> NpyReader<R> {
     ///
     /// # Errors
     ///
-    /// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects or structures.
-    pub(crate) fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayProblem> {
-        let format = |reason: String| ArrayProblem::Format { path: path.to_owned(), reason };
+    /// [`ArrayError`]: a file that cannot be read, is damaged, or holds objects or structures.
+    pub(crate) fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayError> {
+        let format = |reason: String| ArrayError::Format { path: path.to_owned(), reason };
         let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
         let header = header_bytes(&mut reader).map_err(unreadable)?;
         if !has_sane_shape(&header) {
@@ -121,7 +121,7 @@ impl<R: Read> NpyReader<R> {
         }
         let header = NpyHeader::from_reader(header.as_slice()).map_err(unreadable)?;
         let dtype = header.dtype();
-        let described = || ArrayProblem::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
+        let described = || ArrayError::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
         let (element, is_big_endian, texts) = element_of(&dtype).ok_or_else(described)?;
         let shape = header.shape().to_vec();
         let size = texts.map_or(element.size_bytes().unwrap_or(1), |texts| texts.width);
@@ -147,7 +147,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     ///
     /// A file that ends too early, and text that is none.
-    pub(crate) fn read(mut self, most_items: u64) -> Result<Array, ArrayProblem> {
+    pub(crate) fn read(mut self, most_items: u64) -> Result<Array, ArrayError> {
         let Head { name, element, mut shape } = self.head.clone();
         let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
         let item_bytes = self.item_bytes();
@@ -171,7 +171,7 @@ impl<R: Read> NpyReader<R> {
     /// # Errors
     ///
     /// As [`NpyReader::read`].
-    pub(crate) fn next_items(&mut self, items: u64) -> Result<Array, ArrayProblem> {
+    pub(crate) fn next_items(&mut self, items: u64) -> Result<Array, ArrayError> {
         let content = self.content(items.saturating_mul(self.item_bytes()))?;
         let Head { name, element, mut shape } = self.head.clone();
         if let Some(first) = shape.first_mut() {
@@ -180,8 +180,8 @@ impl<R: Read> NpyReader<R> {
         Ok(Array { name, element, shape, bytes: self.elements(content, items)?, keys: Vec::new() })
     }
 
-    fn content(&mut self, length: u64) -> Result<Vec<u8>, ArrayProblem> {
-        let format = |reason: String| ArrayProblem::Format { path: self.path.clone(), reason };
+    fn content(&mut self, length: u64) -> Result<Vec<u8>, ArrayError> {
+        let format = |reason: String| ArrayError::Format { path: self.path.clone(), reason };
         let mut content = Vec::new();
         (&mut self.reader).take(length).read_to_end(&mut content).map_err(|error| format(error.to_string()))?;
         if content.len() as u64 != length {
@@ -192,12 +192,12 @@ impl<R: Read> NpyReader<R> {
     }
 
     /// Elements as an [`Array`] has them.
-    fn elements(&self, mut content: Vec<u8>, items: u64) -> Result<Vec<u8>, ArrayProblem> {
+    fn elements(&self, mut content: Vec<u8>, items: u64) -> Result<Vec<u8>, ArrayError> {
         if let Some(stored) = self.texts {
             let elements = items.saturating_mul(self.head.item_elements());
             return texts::decode(&content, elements, stored, self.is_big_endian).map_err(|index| {
                 let reason = format!("array `{}`: element {index} is not valid UTF-8 text", self.head.name);
-                ArrayProblem::Format { path: self.path.clone(), reason }
+                ArrayError::Format { path: self.path.clone(), reason }
             });
         }
         if self.is_big_endian {
@@ -212,8 +212,8 @@ impl<R: Read> NpyReader<R> {
 ///
 /// # Errors
 ///
-/// [`ArrayProblem`]: a file that cannot be read, is damaged, or holds objects or structures.
-pub(crate) fn read_npy(path: &Path) -> Result<Array, ArrayProblem> {
+/// [`ArrayError`]: a file that cannot be read, is damaged, or holds objects or structures.
+pub(crate) fn read_npy(path: &Path) -> Result<Array, ArrayError> {
     NpyReader::open(path)?.read(u64::MAX)
 }
 
@@ -352,7 +352,7 @@ mod tests {
         Array { name: "x".to_owned(), element: ElementType::Float32, shape: shape.to_vec(), bytes, keys: Vec::new() }
     }
 
-    fn read(bytes: &[u8]) -> Result<Array, ArrayProblem> {
+    fn read(bytes: &[u8]) -> Result<Array, ArrayError> {
         NpyReader::new(bytes, Path::new("x.npy"), "x".to_owned())?.read(u64::MAX)
     }
 

@@ -8,7 +8,7 @@ use zip::ZipArchive;
 use zip::read::ZipFile;
 
 use super::Array;
-use super::npy::{ArrayProblem, Head, NpyReader};
+use super::npy::{ArrayError, Head, NpyReader};
 
 /// An open `.npz` file.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ impl Npz {
     /// # Errors
     ///
     /// A file that cannot be read or is no archive.
-    pub(crate) fn open(path: &Path) -> Result<Self, ArrayProblem> {
-        let file = plain_file::open(path).map_err(|source| ArrayProblem::Io { path: path.to_owned(), source })?;
-        let archive = ZipArchive::new(file).map_err(|error| ArrayProblem::Format {
+    pub(crate) fn open(path: &Path) -> Result<Self, ArrayError> {
+        let file = plain_file::open(path).map_err(|source| ArrayError::Io { path: path.to_owned(), source })?;
+        let archive = ZipArchive::new(file).map_err(|error| ArrayError::Format {
             path: path.to_owned(),
             reason: format!("not a .npz file: {error}"),
         })?;
@@ -37,7 +37,7 @@ impl Npz {
     /// # Errors
     ///
     /// An array that is damaged or that perfrun cannot use.
-    pub(crate) fn heads(&mut self) -> Result<Vec<Head>, ArrayProblem> {
+    pub(crate) fn heads(&mut self) -> Result<Vec<Head>, ArrayError> {
         (0..self.archive.len()).map(|index| Ok(self.reader(index)?.head)).collect()
     }
 
@@ -46,7 +46,7 @@ impl Npz {
     /// # Errors
     ///
     /// As [`Npz::heads`].
-    pub(crate) fn read(&mut self, name: &str, most_items: u64) -> Result<Option<Array>, ArrayProblem> {
+    pub(crate) fn read(&mut self, name: &str, most_items: u64) -> Result<Option<Array>, ArrayError> {
         for index in 0..self.archive.len() {
             let reader = self.reader(index)?;
             if reader.head.name == name {
@@ -56,9 +56,9 @@ impl Npz {
         Ok(None)
     }
 
-    fn reader(&mut self, index: usize) -> Result<NpyReader<ZipFile<'_, File>>, ArrayProblem> {
+    fn reader(&mut self, index: usize) -> Result<NpyReader<ZipFile<'_, File>>, ArrayError> {
         let path = self.path.clone();
-        let damaged = |error| ArrayProblem::Format { path: path.clone(), reason: format!("entry {index}: {error}") };
+        let damaged = |error| ArrayError::Format { path: path.clone(), reason: format!("entry {index}: {error}") };
         let entry = self.archive.by_index(index).map_err(damaged)?;
         let name = stem(&entry.name().map_err(damaged)?).to_owned();
         NpyReader::new(entry, &path, name)

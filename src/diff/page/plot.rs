@@ -40,7 +40,7 @@ pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     let caption = format!(
         "With {} interval; shaded: the margin of {}; filled: judged faster or slower.",
-        format::percent(crate::diff::Terms::CONFIDENCE),
+        format::percent(crate::diff::DiffOptions::CONFIDENCE),
         format::percent(margin)
     );
     Some(Drawn { title, caption, svg })

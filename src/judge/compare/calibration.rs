@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use statistics::interval::Interval;
 use statistics::moments::mean;
+use statistics::naive_comparisons::naive_comparisons;
 use statistics::paired::{PairedComparison, compare_paired};
 use statistics::planning::detectable_effect;
 use statistics::random::key_seed;
-use statistics::usual_rules::usual_rules;
 use statistics::wilson::wilson_interval;
 
-use super::Terms;
+use super::ComparisonRules;
 use super::control::typical_spread;
 use crate::experiment::{Design, Grade};
 use crate::judge::summary::CONFIDENCE;
@@ -118,7 +118,7 @@ struct Trial {
     effect: Ratio,
     group: usize,
     paired: PairedComparison,
-    /// What the usual rules said, in the order of [`Effect`].
+    /// What the naive comparisons said, in the order of [`Effect`].
     usual: [Option<bool>; 4],
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
     let per_comparison = manifest.plan.runs / rounds;
     let spread = typical_spread(identical().map(|trial| &trial.paired));
     let in_twelve_blocks = spread.and_then(Grade::finds);
-    let terms = Terms::of(manifest);
+    let terms = ComparisonRules::of(manifest);
     let finds = |spread: f64| {
         let margin = terms.margin_of(MetricReference::LATENCY);
         detectable_effect(spread, per_comparison as usize, margin, terms.confidence)
@@ -160,13 +160,13 @@ pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration 
 /// How many blocks a comparison took in the mean; `None` where the number is fixed.
 fn mean_runs(manifest: &Manifest, trials: &[Trial]) -> Option<f64> {
     let blocks: Vec<f64> = trials.iter().map(|trial| trial.paired.blocks as f64).collect();
-    if manifest.experiment.looks().is_one() { None } else { mean(&blocks) }
+    if manifest.experiment.interim_analyses().is_one() { None } else { mean(&blocks) }
 }
 
 /// Every comparison: each copy against its baseline in each round.
 fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
     let plan = &manifest.plan;
-    let terms = Terms::of(manifest);
+    let terms = ComparisonRules::of(manifest);
     let margin = terms.margin_of(MetricReference::LATENCY);
     let length = plan.runs / plan.rounds.max(1);
     let mut found = Vec::new();
@@ -206,7 +206,7 @@ fn log_ratios(baseline: &[&StoredRun], candidate: &[&StoredRun]) -> Vec<f64> {
 
 fn usual(baseline: &[&StoredRun], candidate: &[&StoredRun], seed: u64) -> [Option<bool>; 4] {
     let samples = |runs: &[&StoredRun]| -> Vec<Vec<f64>> { runs.iter().map(|run| run.durations().collect()).collect() };
-    let Some(rules) = usual_rules(&samples(baseline), &samples(candidate), seed) else { return [None; 4] };
+    let Some(rules) = naive_comparisons(&samples(baseline), &samples(candidate), seed) else { return [None; 4] };
     [
         rules.pooled_mann_whitney.map(|rule| rule.reports_difference),
         rules.pooled_overlap.map(|rule| rule.reports_difference),

@@ -21,7 +21,7 @@ pub(super) use bound::check as check_bound;
 pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
 pub(crate) use contest::{Contest, Entrant, Standing, sort_by_estimate};
 
-use super::{Judged, Terms};
+use super::{ComparisonRules, Judged};
 use crate::experiment::Choose;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -67,7 +67,13 @@ pub(super) fn asked(best: MetricReference) -> MetricReference {
 
 /// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
 /// baseline; pure.
-pub(crate) fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose) -> Choice {
+pub(crate) fn choose(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    question: &Choose,
+) -> Choice {
     answer(plan, summary, judged, terms, question, true)
 }
 
@@ -77,7 +83,7 @@ pub(crate) fn fastest(
     plan: &Plan,
     summary: &Summary,
     judged: &Judged,
-    terms: &Terms,
+    terms: &ComparisonRules,
     then: Vec<MetricReference>,
 ) -> Option<Choice> {
     let question = Choose { best: MetricReference::LATENCY, then, within: Vec::new() };
@@ -85,7 +91,14 @@ pub(crate) fn fastest(
     (choice.failed_control.is_some() || !choice.contests.is_empty()).then_some(choice)
 }
 
-fn answer(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, question: &Choose, is_asked: bool) -> Choice {
+fn answer(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    question: &Choose,
+    is_asked: bool,
+) -> Choice {
     let mut choice = Choice {
         is_asked,
         best: question.best,

@@ -6,7 +6,7 @@ use statistics::paired::PairedComparison;
 use statistics::planning::{detectable_effect as found_in, typical_deviation};
 
 use super::pair::{paired, speedup, speedup_interval};
-use super::{Comparison, Terms, Withheld};
+use super::{Comparison, ComparisonRules, Withheld};
 use crate::experiment::{Aa, Grade};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -68,7 +68,7 @@ pub struct DetectableEffect {
 }
 
 /// The controls of a record that have at least one common block.
-pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Control> {
+pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Control> {
     let control = |(index, double): (&u32, &crate::judge::summary::Double)| {
         let cell = *index as usize;
         let other = double.twin.as_ref().or_else(|| summary.cells.get(cell))?;
@@ -122,7 +122,7 @@ pub(super) fn detectable_effect(
     let of_pairs = typical_deviation(judged.filter_map(|pair| Some((pair.deviation?, pair.blocks))));
     let spread = of_pairs.map_or(of_controls, |of_pairs| of_pairs.max(of_controls));
     let blocks = pairs.iter().map(|pair| pair.blocks).chain(controls.iter().map(|control| control.paired.blocks)).max();
-    let terms = Terms::of(manifest);
+    let terms = ComparisonRules::of(manifest);
     let margin = terms.margin_of(MetricReference::LATENCY);
     let in_twelve_blocks = Grade::finds(spread);
     DetectableEffect {

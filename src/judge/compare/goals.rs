@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, check_bound};
-use super::{Judged, Terms};
+use super::{ComparisonRules, Judged};
 use crate::experiment::Goal;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -50,7 +50,13 @@ impl GoalOutcome {
 }
 
 /// Checks every goal by intervals of the confidence of `terms`; a quick look decides none.
-pub(super) fn check(plan: &Plan, summary: &Summary, judged: &Judged, terms: &Terms, goals: &[Goal]) -> Vec<GoalCheck> {
+pub(super) fn check(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    goals: &[Goal],
+) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
         let check = check_bound(plan, summary, judged, terms.confidence, &goal.bound);
         let outcome = if terms.is_quick { GoalOutcome::Undecided } else { outcome(&check) };

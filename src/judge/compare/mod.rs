@@ -3,7 +3,6 @@
 //!
 //! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
 
-pub(crate) mod apart;
 pub(crate) mod calibration;
 pub(crate) mod choose;
 mod comparable;
@@ -14,9 +13,10 @@ pub(crate) mod need;
 pub(crate) mod pair;
 pub(crate) mod pareto;
 pub(crate) mod proposal;
+pub(crate) mod rules;
 mod tails;
-pub(crate) mod terms;
 mod tie;
+pub(crate) mod unpaired;
 mod withheld;
 
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub(crate) use family::Family;
 pub(crate) use goals::{GoalCheck, GoalOutcome};
 pub use pair::Comparison;
 pub(crate) use pareto::{Tradeoff, tradeoffs};
-pub(crate) use terms::Terms;
+pub(crate) use rules::ComparisonRules;
 pub(crate) use withheld::Withheld;
 
 use pair::{compare_cells, compare_unasked};
@@ -92,7 +92,7 @@ pub(crate) fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&
 /// The comparisons of [`judge`] and nothing else that is judged: what a table shows while a record grows.
 pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
     let plan = &manifest.plan;
-    let terms = Terms::of(manifest);
+    let terms = ComparisonRules::of(manifest);
     let controls = control::controls(plan, summary, &terms);
     let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, &terms);
     let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
@@ -103,7 +103,7 @@ pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
 /// Judges a record, complete or not.
 pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
-    let terms = Terms::of(manifest);
+    let terms = ComparisonRules::of(manifest);
     let controls = control::controls(plan, summary, &terms);
     let mut comparisons = against_baseline(plan, summary, &terms);
     control::withhold(&mut comparisons, plan, &controls);
@@ -143,6 +143,6 @@ fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
 }
 
 /// Every cell that has a baseline and at least one block in common with it, in plan order.
-pub(crate) fn against_baseline(plan: &Plan, summary: &Summary, terms: &Terms) -> Vec<Comparison> {
+pub(crate) fn against_baseline(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Comparison> {
     plan.pairs().filter_map(|(baseline, cell)| compare_unasked(summary, baseline, cell, terms)).collect()
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
 use super::pair::{compare_cells, compare_unasked};
-use super::{Judged, Terms};
+use super::{ComparisonRules, Judged};
 use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Group, Plan};
@@ -50,7 +50,7 @@ pub enum Stopped {
 /// What each group took, where runs go by need.
 pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
     let plan = &manifest.plan;
-    if manifest.experiment.looks().is_one() || plan.rounds > 1 {
+    if manifest.experiment.interim_analyses().is_one() || plan.rounds > 1 {
         return Vec::new();
     }
     let open = match manifest.findings.budget {
@@ -59,7 +59,7 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         _ => Stopped::MostRuns,
     };
     let allowed = manifest.findings.budget.map_or(plan.runs, |budget| budget.runs.min(plan.runs));
-    let effort = |(group, need): (usize, Need)| {
+    let effort = |(group, need): (usize, Progress)| {
         let runs = |cell: &u32| summary.cells[*cell as usize].runs.planned();
         // The cell of a control that stays for other groups has more than its group.
         let cells = plan.groups[group].cells.iter();
@@ -68,12 +68,12 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let stopped = match need {
             // It left at a look. A control's cell runs on for the other groups, and may lie across a bound by now.
             // Of merged records each had a limit of its own.
-            Need::Open if open != Stopped::Unfinished && blocks < allowed && manifest.machines.is_empty() => {
+            Progress::Open if open != Stopped::Unfinished && blocks < allowed && manifest.machines.is_empty() => {
                 Stopped::Decided
             }
-            Need::Open => open,
-            Need::Hopeless => Stopped::GivenUp,
-            Need::Decided => Stopped::Decided,
+            Progress::Open => open,
+            Progress::Hopeless => Stopped::GivenUp,
+            Progress::Decided => Stopped::Decided,
         };
         (blocks > 0).then_some(Effort { group, blocks, stopped })
     };
@@ -82,12 +82,12 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
 
 /// Whether each group of the plan needs no more.
 pub fn settled(manifest: &Manifest, summary: &Summary) -> Vec<bool> {
-    needs(manifest, summary).into_iter().map(|need| need != Need::Open).collect()
+    needs(manifest, summary).into_iter().map(|need| need != Progress::Open).collect()
 }
 
 /// What a group, a comparison or a cell still needs; of several, the first of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Need {
+enum Progress {
     /// More blocks.
     Open,
     /// What no further block would tell.
@@ -96,17 +96,17 @@ enum Need {
     Decided,
 }
 
-fn needs(manifest: &Manifest, summary: &Summary) -> Vec<Need> {
-    let terms = Terms::of(manifest);
+fn needs(manifest: &Manifest, summary: &Summary) -> Vec<Progress> {
+    let terms = ComparisonRules::of(manifest);
     let plan = &manifest.plan;
     let open = open_cells(manifest, summary, &terms);
     let is_open = |group: &Group| group.cells.iter().any(|cell| open.contains(&(*cell as usize)));
-    let need = |group: &Group| if is_open(group) { Need::Open } else { of_group(plan, group, summary, &terms) };
+    let need = |group: &Group| if is_open(group) { Progress::Open } else { of_group(plan, group, summary, &terms) };
     plan.groups.iter().map(need).collect()
 }
 
 /// The cells of which a goal or the question still wants to know what more blocks may tell.
-fn open_cells(manifest: &Manifest, summary: &Summary, terms: &Terms) -> BTreeSet<usize> {
+fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -> BTreeSet<usize> {
     let (plan, experiment) = (&manifest.plan, &manifest.experiment);
     if experiment.goals.is_empty() && experiment.choose.is_none() {
         return BTreeSet::new();
@@ -158,7 +158,7 @@ fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> im
 fn rivals(
     plan: &Plan,
     summary: &Summary,
-    terms: &Terms,
+    terms: &ComparisonRules,
     best: MetricReference,
     within: &[BoundCheck],
 ) -> BTreeSet<usize> {
@@ -191,7 +191,7 @@ fn rivals(
     open
 }
 
-fn of_group(plan: &Plan, group: &Group, summary: &Summary, terms: &Terms) -> Need {
+fn of_group(plan: &Plan, group: &Group, summary: &Summary, terms: &ComparisonRules) -> Progress {
     let runs = |cell: &u32| plan.cells[*cell as usize].skip.is_none();
     let cells: Vec<usize> = group.cells.iter().filter(|cell| runs(cell)).map(|cell| *cell as usize).collect();
     let needed = match group.baseline.filter(runs) {
@@ -202,20 +202,20 @@ fn of_group(plan: &Plan, group: &Group, summary: &Summary, terms: &Terms) -> Nee
         }
         _ => cells.into_iter().map(|cell| of_cell(&summary.cells[cell], terms)).min(),
     };
-    needed.unwrap_or(Need::Decided)
+    needed.unwrap_or(Progress::Decided)
 }
 
-fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Need {
+fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &ComparisonRules) -> Progress {
     let is_over = |cell: usize| is_given_up(&summary.cells[cell]);
     if is_over(baseline) || is_over(cell) {
-        return Need::Hopeless;
+        return Progress::Hopeless;
     }
-    let Some(compared) = compare_unasked(summary, baseline, cell, terms) else { return Need::Open };
+    let Some(compared) = compare_unasked(summary, baseline, cell, terms) else { return Progress::Open };
     match compared.withheld {
-        Some(withheld) if withheld.may_heal() => Need::Open,
-        Some(_) => Need::Hopeless,
-        None if compared.verdict.is_open() => Need::Open,
-        None => Need::Decided,
+        Some(withheld) if withheld.may_heal() => Progress::Open,
+        Some(_) => Progress::Hopeless,
+        None if compared.verdict.is_open() => Progress::Open,
+        None => Progress::Decided,
     }
 }
 
@@ -226,12 +226,12 @@ fn is_given_up(cell: &CellSummary) -> bool {
 }
 
 /// A cell that is compared with nothing is decided once its interval lies within the margin of its estimate.
-fn of_cell(cell: &CellSummary, terms: &Terms) -> Need {
+fn of_cell(cell: &CellSummary, terms: &ComparisonRules) -> Progress {
     let width =
         cell.estimate(&LATENCY).filter(|_| cell.has_enough_runs()).and_then(|found| found.relative_half_width());
     match width {
-        _ if is_given_up(cell) => Need::Hopeless,
-        Some(width) if width <= terms.margin_of(MetricReference::LATENCY) => Need::Decided,
-        _ => Need::Open,
+        _ if is_given_up(cell) => Progress::Hopeless,
+        Some(width) if width <= terms.margin_of(MetricReference::LATENCY) => Progress::Decided,
+        _ => Progress::Open,
     }
 }

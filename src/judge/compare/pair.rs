@@ -6,7 +6,7 @@ use statistics::interval::Interval;
 use statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
 
 use super::withheld::withheld;
-use super::{Terms, Withheld};
+use super::{ComparisonRules, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
@@ -60,7 +60,12 @@ fn usual_confidence() -> f64 {
 
 /// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
 /// more items than one of the other (method 6.1).
-pub(crate) fn compare_unasked(summary: &Summary, baseline: usize, cell: usize, terms: &Terms) -> Option<Comparison> {
+pub(crate) fn compare_unasked(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    terms: &ComparisonRules,
+) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
     if !to.has_another_batch(from) {
@@ -76,7 +81,7 @@ pub(crate) fn compare_cells(
     baseline: usize,
     cell: usize,
     reference: MetricReference,
-    terms: &Terms,
+    terms: &ComparisonRules,
 ) -> Option<Comparison> {
     if reference.metric.is_constant() {
         return exact(summary, baseline, cell, reference);
@@ -136,7 +141,7 @@ pub(super) fn paired(
     from: &CellSummary,
     to: &CellSummary,
     reference: MetricReference,
-    terms: &Terms,
+    terms: &ComparisonRules,
 ) -> Option<PairedComparison> {
     compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), terms.confidence)
 }
@@ -146,7 +151,7 @@ pub(crate) fn block_log_ratios(
     from: &CellSummary,
     to: &CellSummary,
     reference: MetricReference,
-    terms: &Terms,
+    terms: &ComparisonRules,
 ) -> Vec<f64> {
     if terms.is_duet && reference == MetricReference::LATENCY {
         slice_ratios(from, to)
@@ -201,7 +206,7 @@ mod tests {
 
     fn compared(base: CellSummary, other: CellSummary, metric: &'static Metric) -> Comparison {
         let summary = Summary { cells: vec![base, other], ..Summary::default() };
-        compare_cells(&summary, 0, 1, MetricReference::of(metric), &Terms::default()).expect("common blocks")
+        compare_cells(&summary, 0, 1, MetricReference::of(metric), &ComparisonRules::default()).expect("common blocks")
     }
 
     const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
@@ -225,7 +230,7 @@ mod tests {
         let rated = |batch: u64, time: f64| alone(batch, time).with_values(&ITEMS, &times(batch as f64 / time));
         let against = |other: CellSummary| {
             let summary = Summary { cells: vec![rated(1, 1.0), other], ..Summary::default() };
-            compare_unasked(&summary, 0, 1, &Terms::default()).expect("common blocks")
+            compare_unasked(&summary, 0, 1, &ComparisonRules::default()).expect("common blocks")
         };
         let found = against(rated(8, 2.0));
         assert_eq!((found.metric, found.verdict), (MetricReference::of(&ITEMS), Verdict::Better));
@@ -266,8 +271,8 @@ mod tests {
 
     #[test]
     fn a_quick_look_claims_only_what_is_beyond_its_margin() {
-        let margin = Terms::default().margin.of_quick_look();
-        let terms = Terms { is_quick: true, margin, ..Terms::default() };
+        let margin = ComparisonRules::default().margin.of_quick_look();
+        let terms = ComparisonRules { is_quick: true, margin, ..ComparisonRules::default() };
         let against = |factor: f64| {
             let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
             let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
@@ -290,7 +295,7 @@ mod tests {
             let load = crate::judge::summary::OtherLoad { runs, cores: 0.98, waiting_threads: None };
             cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
             let summary = Summary { cells, ..Summary::default() };
-            let terms = Terms { is_quick, ..Terms::default() };
+            let terms = ComparisonRules { is_quick, ..ComparisonRules::default() };
             let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
             (found.verdict, found.withheld)
         };
@@ -303,7 +308,10 @@ mod tests {
 
     #[test]
     fn tails_have_their_own_margin() {
-        let terms = Terms { margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) }, ..Terms::default() };
+        let terms = ComparisonRules {
+            margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) },
+            ..ComparisonRules::default()
+        };
         let margin = |text: &str| terms.margin_of(text.parse().expect("a reference"));
         assert_eq!((margin("latency"), margin("latency.mean")), (0.01, 0.01));
         assert_eq!((margin("latency.p95"), margin("latency.p99.9")), (0.07, 0.07));

@@ -12,7 +12,7 @@ use statistics::pareto::{Objective, frontier};
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
 use super::pair::compare_cells;
-use super::{Judged, Terms};
+use super::{ComparisonRules, Judged};
 use crate::experiment::Choose;
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
@@ -44,13 +44,13 @@ pub struct Point {
     /// One estimate for each metric; `None` where the cell has no value.
     pub estimates: Vec<Option<Estimate>>,
     /// What is known about its place.
-    pub place: Place,
+    pub place: FrontierPlace,
 }
 
 /// What is known about the place of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Place {
+pub enum FrontierPlace {
     /// No other is at least as good by every metric and better by one, as estimated, and none is so for certain.
     Frontier,
     /// Others are ahead as estimated, none for certain.
@@ -97,7 +97,7 @@ pub(crate) fn tradeoffs(
     plan: &Plan,
     summary: &Summary,
     judged: &Judged,
-    terms: &Terms,
+    terms: &ComparisonRules,
     metrics: &[MetricReference],
     is_asked: bool,
 ) -> Vec<Tradeoff> {
@@ -110,7 +110,7 @@ struct Set<'a> {
     plan: &'a Plan,
     summary: &'a Summary,
     judged: &'a Judged,
-    terms: &'a Terms,
+    terms: &'a ComparisonRules,
     metrics: &'a [MetricReference],
     least_cells: usize,
 }
@@ -120,7 +120,7 @@ impl Set<'_> {
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
         let mut points: Vec<Point> = cells.iter().filter(is_run).map(|cell| self.point(*cell)).collect();
         let fit: Vec<usize> =
-            (0..points.len()).filter(|point| !matches!(points[*point].place, Place::LeftOut { .. })).collect();
+            (0..points.len()).filter(|point| !matches!(points[*point].place, FrontierPlace::LeftOut { .. })).collect();
         if fit.len() < self.least_cells {
             return None;
         }
@@ -137,8 +137,8 @@ impl Set<'_> {
     fn point(&self, cell: usize) -> Point {
         let why = |metric: &MetricReference| unfit(self.plan, self.summary, &self.judged.controls, *metric, cell);
         let place = match self.metrics.iter().find_map(why) {
-            Some(why) => Place::LeftOut { why },
-            None => Place::Frontier,
+            Some(why) => FrontierPlace::LeftOut { why },
+            None => FrontierPlace::Frontier,
         };
         let summary = &self.summary.cells[cell];
         let estimates = self.metrics.iter().map(|metric| summary.estimate_of(*metric)).collect();
@@ -153,7 +153,7 @@ impl Set<'_> {
         self.metrics.iter().map(objective).collect()
     }
 
-    fn places(&self, cells: &[usize]) -> Vec<Place> {
+    fn places(&self, cells: &[usize]) -> Vec<FrontierPlace> {
         let value = |cell: &usize, metric: &MetricReference| {
             self.summary.cells[*cell].estimate_of(*metric).map(|estimate| estimate.value)
         };
@@ -163,19 +163,19 @@ impl Set<'_> {
         let verdict = |one: usize, other: usize, metric: usize| self.verdict(cells[one], cells[other], metric);
         let classes = classify(&front, self.metrics.len(), verdict);
         let place = |(point, class): (usize, ParetoClass)| match class {
-            ParetoClass::Frontier => Place::Frontier,
-            ParetoClass::WithinNoise => Place::WithinNoise,
+            ParetoClass::Frontier => FrontierPlace::Frontier,
+            ParetoClass::WithinNoise => FrontierPlace::WithinNoise,
             ParetoClass::Dominated { by } => {
                 let by: Vec<usize> = by.into_iter().map(|other| cells[other]).collect();
                 let by: Vec<usize> = by.into_iter().filter(|other| !self.is_answered(cells[point], *other)).collect();
                 match (by.is_empty(), front.members.contains(&point)) {
-                    (false, _) => Place::Dominated { by },
-                    (true, true) => Place::Frontier,
-                    (true, false) => Place::WithinNoise,
+                    (false, _) => FrontierPlace::Dominated { by },
+                    (true, true) => FrontierPlace::Frontier,
+                    (true, false) => FrontierPlace::WithinNoise,
                 }
             }
             // A value that is not a number cannot be estimated either.
-            ParetoClass::Excluded => Place::LeftOut { why: Unfit::NoValue },
+            ParetoClass::Excluded => FrontierPlace::LeftOut { why: Unfit::NoValue },
         };
         classes.into_iter().enumerate().map(place).collect()
     }
@@ -202,8 +202,8 @@ impl Set<'_> {
         comparison.map(|comparison| comparison.verdict).unwrap_or_default()
     }
 
-    fn is_open(&self, cells: &[usize], places: &[Place]) -> bool {
-        let may_be = |place: &Place| matches!(place, Place::Frontier | Place::WithinNoise);
+    fn is_open(&self, cells: &[usize], places: &[FrontierPlace]) -> bool {
+        let may_be = |place: &FrontierPlace| matches!(place, FrontierPlace::Frontier | FrontierPlace::WithinNoise);
         let open: Vec<usize> =
             cells.iter().zip(places).filter(|(_, place)| may_be(place)).map(|(cell, _)| *cell).collect();
         let is_better = |one: usize, other: usize| {
@@ -235,15 +235,20 @@ mod tests {
     }
 
     fn weigh(scene: &Scene) -> Vec<Tradeoff> {
-        tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &both(), false)
+        tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &both(), false)
     }
 
     #[test]
     fn cells_are_on_the_frontier_dominated_or_within_noise() {
         // b is faster than a and larger; c is slower than a and larger; d is within the margin of a, and estimated worse.
         let found = weigh(&scene([(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (10.05, 1.001e6)]));
-        let places: Vec<Place> = found[0].points.iter().map(|point| point.place.clone()).collect();
-        let expected = [Place::Frontier, Place::Frontier, Place::Dominated { by: vec![0, 3] }, Place::WithinNoise];
+        let places: Vec<FrontierPlace> = found[0].points.iter().map(|point| point.place.clone()).collect();
+        let expected = [
+            FrontierPlace::Frontier,
+            FrontierPlace::Frontier,
+            FrontierPlace::Dominated { by: vec![0, 3] },
+            FrontierPlace::WithinNoise,
+        ];
         assert_eq!(places, expected);
         assert!(found[0].is_open);
     }
@@ -252,7 +257,7 @@ mod tests {
     fn one_that_is_best_in_everything_leaves_nothing_to_weigh() {
         let found = weigh(&scene([(10.0, 2e6), (5.0, 1e6), (12.0, 2e6), (11.0, 2e6)]));
         assert!(!found[0].is_open);
-        assert_eq!(found[0].points[1].place, Place::Frontier);
+        assert_eq!(found[0].points[1].place, FrontierPlace::Frontier);
     }
 
     #[test]
@@ -260,8 +265,8 @@ mod tests {
         let values = [(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (4.0, 1e5)];
         let found = weigh(&scene(values).failed("m/default/d/cpu"));
         let why = Unfit::Failed(crate::worker::backend::FailureKind::Operator);
-        assert_eq!(found[0].points[3].place, Place::LeftOut { why });
-        assert_eq!(found[0].points[0].place, Place::Frontier);
+        assert_eq!(found[0].points[3].place, FrontierPlace::LeftOut { why });
+        assert_eq!(found[0].points[0].place, FrontierPlace::Frontier);
         assert!(weigh(&scene(values).failed("m/default/d/cpu").failed("m/default/c/cpu")).is_empty());
         assert_eq!(weigh(&scene(values).skipped("m/default/d/cpu"))[0].points.len(), 3);
         assert!(weigh(&scene(values).failed_control("m/default/a/cpu")).is_empty());
@@ -271,12 +276,16 @@ mod tests {
     fn two_cells_are_weighed_where_the_specification_asks() {
         let scene = scene([(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (4.0, 1e5)]);
         let scene = scene.failed("m/default/c/cpu").failed("m/default/d/cpu");
-        let weigh =
-            |is_asked| tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &both(), is_asked);
+        let weigh = |is_asked| {
+            tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &both(), is_asked)
+        };
         assert!(weigh(false).is_empty());
         let found = weigh(true);
         assert!(found[0].is_open);
-        assert_eq!(found[0].points[..2].iter().map(|point| &point.place).collect::<Vec<_>>(), [&Place::Frontier; 2]);
+        assert_eq!(
+            found[0].points[..2].iter().map(|point| &point.place).collect::<Vec<_>>(),
+            [&FrontierPlace::Frontier; 2]
+        );
     }
 
     #[test]
@@ -290,9 +299,12 @@ mod tests {
             },
         );
         let metrics = [MetricReference::of(&ITEMS), MetricReference::of(&LATENCY)];
-        let found = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
-        let places: Vec<&Place> = found[0].points.iter().map(|point| &point.place).collect();
-        assert_eq!(places, [&Place::Frontier, &Place::Frontier, &Place::Dominated { by: vec![1] }]);
+        let found = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
+        let places: Vec<&FrontierPlace> = found[0].points.iter().map(|point| &point.place).collect();
+        assert_eq!(
+            places,
+            [&FrontierPlace::Frontier, &FrontierPlace::Frontier, &FrontierPlace::Dominated { by: vec![1] }]
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
 
 use serde::Serialize;
-use statistics::looks::Looks;
-use statistics::middle_half::middle_half;
+use statistics::interim::InterimAnalyses;
 use statistics::pilot::{Pilot, typical};
 use statistics::planning::{PairedPilot, blocks_for_effect};
+use statistics::trimmed_mean::trimmed_mean;
 
 use super::Judged;
 use crate::experiment::{Runs, Stop};
@@ -92,7 +92,7 @@ fn proposal(
         cell,
         runs_now: runs.len(),
         samples_now: pilot.values,
-        precision_now: middle_half(&pilot.medians, CONFIDENCE)?
+        precision_now: trimmed_mean(&pilot.medians, CONFIDENCE)?
             .relative_half_width()
             .filter(|precision| precision.is_finite()),
         samples,
@@ -139,7 +139,7 @@ pub(crate) fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
 /// The confidence of a verdict on so many blocks, where as many are the most that are allowed and `auto` allows its own.
 fn confidence_by_need(blocks: usize) -> f64 {
     let most = u32::try_from(blocks).unwrap_or(u32::MAX).max(Runs::AUTO.max);
-    Looks::new(Runs::AUTO.min, most).confidence()
+    InterimAnalyses::new(Runs::AUTO.min, most).confidence()
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@
 
 use super::control::{self, Control};
 use super::pair::compare_cells;
-use super::{Comparison, Terms};
+use super::{Comparison, ComparisonRules};
 use crate::judge::summary::Summary;
 use crate::plan::Plan;
 use crate::vocabulary::metric::MetricReference;
 
 /// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
-pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &Terms, controls: &[Control]) -> Vec<Comparison> {
+pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &ComparisonRules, controls: &[Control]) -> Vec<Comparison> {
     let compare = |(baseline, cell): (usize, usize)| {
         let is_comparable = !summary.cells[cell].has_another_batch(&summary.cells[baseline]);
         let is_supported = move |metric: &MetricReference| {

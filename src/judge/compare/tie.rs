@@ -4,14 +4,14 @@
 //! memory and the size of the model file. Input and output as for any verdict; pure.
 
 use super::pair::{compare_cells, compare_unasked};
-use super::{Comparison, Terms};
+use super::{Comparison, ComparisonRules};
 use crate::judge::summary::Summary;
 use crate::vocabulary::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
 
 /// How ties are broken.
 pub(super) struct TieBreak<'a> {
     summary: &'a Summary,
-    terms: &'a Terms,
+    terms: &'a ComparisonRules,
     /// `None`: what cells are compared by unasked.
     asked: Option<MetricReference>,
     metrics: Vec<MetricReference>,
@@ -21,7 +21,7 @@ impl<'a> TieBreak<'a> {
     /// Of `asked`, by these metrics in their order; those without a better direction say nothing.
     pub(super) fn new(
         summary: &'a Summary,
-        terms: &'a Terms,
+        terms: &'a ComparisonRules,
         asked: Option<MetricReference>,
         by: impl Iterator<Item = MetricReference>,
     ) -> Self {

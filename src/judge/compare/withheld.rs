@@ -5,7 +5,7 @@ use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 use statistics::paired::PairedComparison;
 
-use super::Terms;
+use super::ComparisonRules;
 use crate::judge::summary::{CellSummary, beside};
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{MetricReference, Unit};
@@ -85,7 +85,7 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
     }
 }
 
-impl Terms {
+impl ComparisonRules {
     /// What a quick look leaves open: what lies within its margin, and all that is timed while others used the processors,
     /// which changes the answer and not the interval.
     pub(super) fn withheld(

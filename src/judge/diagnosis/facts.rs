@@ -14,14 +14,14 @@ pub(crate) struct Facts {
     /// The share of the time in which nodes are started.
     pub launching: Option<f64>,
     /// The roof of the cell.
-    pub roof: Option<Roof>,
+    pub roof: Option<RooflineShare>,
     /// Against a cell with fewer threads.
     pub scaling: Option<Scaling>,
 }
 
 /// The roof of a cell: the shortest time in which this machine could do what the cell must do, over its latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Roof {
+pub(crate) struct RooflineShare {
     /// What the cell achieves of it; 1 is all.
     pub share: f64,
     /// Which of the two it is.

@@ -5,7 +5,7 @@
 
 mod facts;
 
-pub(crate) use facts::{Facts, Limit, Roof, Scaling};
+pub(crate) use facts::{Facts, Limit, RooflineShare, Scaling};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -142,16 +142,18 @@ fn high(part: Option<f64>, limit: f64) -> Option<f64> {
 }
 
 fn memory(facts: &Facts) -> Option<Bound> {
-    let Roof { share, limit: Limit::Memory { bytes_per_s } } = near(facts)? else { return None };
+    let RooflineShare { share, limit: Limit::Memory { bytes_per_s } } = near(facts)? else { return None };
     Some(Bound::Memory { share, bytes_per_s })
 }
 
 fn compute(facts: &Facts) -> Option<Bound> {
-    let Roof { share, limit: Limit::Compute { operations_per_s, arithmetic } } = near(facts)? else { return None };
+    let RooflineShare { share, limit: Limit::Compute { operations_per_s, arithmetic } } = near(facts)? else {
+        return None;
+    };
     Some(Bound::Compute { share, operations_per_s, arithmetic })
 }
 
-fn near(facts: &Facts) -> Option<Roof> {
+fn near(facts: &Facts) -> Option<RooflineShare> {
     facts.roof.filter(|roof| (HIGH_SHARE..=BEYOND_ROOF).contains(&roof.share))
 }
 
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     fn roof(share: f64, limit: Limit) -> Facts {
-        Facts { roof: Some(Roof { share, limit }), ..Facts::default() }
+        Facts { roof: Some(RooflineShare { share, limit }), ..Facts::default() }
     }
 
     const MEMORY: Limit = Limit::Memory { bytes_per_s: 24e9 };

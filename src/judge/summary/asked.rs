@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use statistics::middle_half::middle_half;
 use statistics::quantile::{quantile_sorted, sorted};
+use statistics::trimmed_mean::trimmed_mean;
 
 use super::latency::{self, Latency};
 use super::tables::RunValues;
@@ -61,7 +61,7 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&
     }
     for (column, per_run) in values {
         let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        if let Some(estimate) = middle_half(&values, CONFIDENCE) {
+        if let Some(estimate) = trimmed_mean(&values, CONFIDENCE) {
             summary.metrics.insert(column, MetricSummary { estimate, per_run });
         }
     }

@@ -3,7 +3,7 @@
 
 use super::CellSummary;
 use crate::experiment::{Axis, Provider, Variant};
-use crate::judge::diagnosis::{Facts, Limit, Roof, Scaling, diagnose};
+use crate::judge::diagnosis::{Facts, Limit, RooflineShare, Scaling, diagnose};
 use crate::plan::Cell;
 use crate::record::{Manifest, Traffic};
 use crate::vocabulary::code::Code;
@@ -52,7 +52,7 @@ fn launching(manifest: &Manifest, cell: &Cell, latency: f64) -> Option<f64> {
 
 /// The roofline, in times: arithmetic and the moving of bytes may overlap, so that the longest is the least that the
 /// work takes.
-fn roof(manifest: &Manifest, cell: &Cell, latency_ns: f64) -> Option<Roof> {
+fn roof(manifest: &Manifest, cell: &Cell, latency_ns: f64) -> Option<RooflineShare> {
     let macs = manifest.cost(cell)?.macs.filter(|macs| *macs > 0)?;
     let peak = manifest.peak_of(cell)?;
     let compute = Limit::Compute { operations_per_s: peak.operations_per_s, arithmetic: peak.arithmetic };
@@ -63,7 +63,7 @@ fn roof(manifest: &Manifest, cell: &Cell, latency_ns: f64) -> Option<Roof> {
         Some((bytes / bytes_per_s, Limit::Memory { bytes_per_s }))
     });
     let (seconds, limit) = std::iter::once(computing).chain(moving).max_by(|one, two| one.0.total_cmp(&two.0))?;
-    Some(Roof { share: seconds * 1e9 / latency_ns, limit }).filter(|roof| roof.share.is_finite())
+    Some(RooflineShare { share: seconds * 1e9 / latency_ns, limit }).filter(|roof| roof.share.is_finite())
 }
 
 /// Against the cell with the most threads of those that have fewer and differ in nothing else.

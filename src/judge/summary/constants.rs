@@ -5,7 +5,7 @@
 //! interval of an accuracy is over items, since runs do not tell it.
 
 use statistics::interval::Estimate;
-use statistics::middle_half::middle_half;
+use statistics::trimmed_mean::trimmed_mean;
 
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::plan::Cell;
@@ -62,7 +62,7 @@ fn constant(summary: &mut CellSummary, metric: &Metric, value: f64, known: Optio
     let Some(latency) = summary.metrics.get(LATENCY.name) else { return };
     let per_run: Vec<(u32, f64)> = latency.per_run.iter().map(|(block, _)| (*block, value)).collect();
     let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-    if let Some(estimate) = known.or_else(|| middle_half(&values, CONFIDENCE)) {
+    if let Some(estimate) = known.or_else(|| trimmed_mean(&values, CONFIDENCE)) {
         summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
     }
 }

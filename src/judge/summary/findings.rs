@@ -22,7 +22,7 @@ use crate::worker::measure::warm::WarmupStatus;
 /// What is odd about a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Findings {
+pub struct CellFindings {
     /// Codes of the cell as a whole.
     pub codes: Vec<String>,
     /// The two groups into which its runs fall, if they do; latency in nanoseconds.
@@ -131,14 +131,14 @@ const RULES: [Rule; 4] = [
 /// What the rehearsal alone may see: it looks at the outputs of every input set.
 const OF_REHEARSAL: Code = Code::OutputNonFinite;
 
-impl Findings {
+impl CellFindings {
     /// Of the completed runs of a cell, which may have more threads than the quota grants.
     pub(super) fn of(
         completed: &[&StoredRun],
         fallback: &Fallback,
         environment: &BTreeMap<String, Spread>,
         exceeds_quota: bool,
-    ) -> Findings {
+    ) -> CellFindings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
         let seen = Seen {
@@ -147,7 +147,7 @@ impl Findings {
             runs_on_cpu: fallback.is_told(),
             groups: run_groups(&medians),
         };
-        Findings {
+        CellFindings {
             codes: RULES.iter().filter(|(_, holds)| holds(&seen)).map(|(code, _)| String::from(*code)).collect(),
             run_groups: seen.groups,
             shape: CellShape::of(completed),
@@ -158,9 +158,9 @@ impl Findings {
     }
 }
 
-impl Findings {
+impl CellFindings {
     /// With what only the rehearsal sees.
-    pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> Findings {
+    pub(super) fn with_rehearsal(mut self, runs: &[&StoredRun]) -> CellFindings {
         let is_seen = |run: &&StoredRun| run.warnings.iter().any(|code| *code == OF_REHEARSAL);
         let (in_pilot, in_runs) = (
             runs.iter().filter(|run| run.arm == Arm::Pilot).any(&is_seen),
@@ -237,11 +237,11 @@ mod tests {
         medians.iter().enumerate().map(run).collect()
     }
 
-    fn findings(medians: &[f64]) -> Findings {
+    fn findings(medians: &[f64]) -> CellFindings {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
         let tables = tables(std::slice::from_ref(&runs), &[]).unwrap();
-        Findings::of(&runs, &Fallback::default(), &tables[0].environment, false)
+        CellFindings::of(&runs, &Fallback::default(), &tables[0].environment, false)
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         let main = runs(&[1.0; 5], 0.0);
         let found = |pilot: &StoredRun| {
             let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
-            Findings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), false).with_rehearsal(&all).codes
+            CellFindings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), false).with_rehearsal(&all).codes
         };
         assert_eq!(found(&pilot), [""; 0]);
         pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];

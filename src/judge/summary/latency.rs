@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use statistics::interval::Estimate;
-use statistics::middle_half::middle_half;
 use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 
 use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
@@ -77,7 +77,7 @@ pub(super) fn pooled(manifest: &Manifest, completed: &[&StoredRun]) -> Vec<(Stat
     }
     let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
     let iterations = completed.iter().map(|run| run.iterations).max().unwrap_or(1);
-    let confidence = experiment.looks().confidence();
+    let confidence = experiment.interim_analyses().confidence();
     let of = |statistic: Statistic| {
         Some((statistic, PooledTail::of(&runs, iterations, statistic.probability()?, confidence)?))
     };
@@ -104,7 +104,7 @@ pub(super) fn percentiles(
         let values: Vec<f64> = values.get(&column)?.iter().map(|(_, value)| *value).collect();
         Some(Percentile {
             statistic,
-            estimate: middle_half(&values, CONFIDENCE)?,
+            estimate: trimmed_mean(&values, CONFIDENCE)?,
             supported: supports(statistic, &values),
         })
     };

@@ -82,13 +82,13 @@ impl Summary {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::judge::summary::Findings;
+    use crate::judge::summary::CellFindings;
     use crate::vocabulary::metric::LATENCY;
 
     fn cell(runs: usize, met: u32, cores: f64) -> CellSummary {
         let other_load = (met > 0).then_some(OtherLoad { runs: met, cores, waiting_threads: None });
         CellSummary {
-            findings: Findings { other_load, ..Findings::default() },
+            findings: CellFindings { other_load, ..CellFindings::default() },
             ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap()).with_values(&LATENCY, &vec![1.0; runs])
         }
     }

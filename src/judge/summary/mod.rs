@@ -1,6 +1,6 @@
 //! Record -> Summary: what each cell's runs say together (method 4.3 and 5).
 //!
-//! A run gives one observation; every estimate is the mean of the middle half of them, with its interval. Percentiles of
+//! A run gives one observation; every estimate is the trimmed mean (25 %) of them, with its interval. Percentiles of
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
 mod asked;
@@ -27,7 +27,7 @@ pub use asked::summarize_asked;
 pub(crate) use disturbance::Disturbance;
 pub(crate) use environment::record_codes;
 pub(crate) use fallback::Fallback;
-pub(crate) use findings::{CellShape, Findings, Spread};
+pub(crate) use findings::{CellFindings, CellShape, Spread};
 pub(crate) use latency::{Latency, Percentile};
 pub(crate) use load::{OtherLoad, beside};
 pub use values::{CellSummary, Summary};
@@ -38,7 +38,7 @@ use crate::judge::diagnosis::Diagnosis;
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::vocabulary::metric::{self, Kind, Unit};
-use statistics::middle_half::middle_half;
+use statistics::trimmed_mean::trimmed_mean;
 
 /// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
@@ -163,9 +163,9 @@ fn summarize_arm(
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
-        findings: Findings {
+        findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
-            ..Findings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
+            ..CellFindings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,
@@ -205,7 +205,7 @@ fn metrics(values: &RunValues, is_quick: bool) -> BTreeMap<String, MetricSummary
     };
     let summarized = values.iter().filter_map(|(name, per_run)| {
         let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        let mut estimate = middle_half(&numbers, CONFIDENCE)?;
+        let mut estimate = trimmed_mean(&numbers, CONFIDENCE)?;
         if is_quick && is_timed(name) {
             estimate = estimate.no_narrower_than(LEAST_OF_QUICK_LOOK);
         }
@@ -219,7 +219,7 @@ fn with_build(mut metrics: BTreeMap<String, MetricSummary>, runs: &[&StoredRun])
     let name = metric::BUILD.name;
     let pilot = runs.iter().find(|run| run.arm == Arm::Pilot);
     let built = pilot.and_then(|pilot| Some((pilot.block, *pilot.data.metrics.get(name)?)));
-    if let Some((estimate, built)) = built.and_then(|built| Some((middle_half(&[built.1], CONFIDENCE)?, built))) {
+    if let Some((estimate, built)) = built.and_then(|built| Some((trimmed_mean(&[built.1], CONFIDENCE)?, built))) {
         metrics.entry(name.to_owned()).or_insert(MetricSummary { estimate, per_run: vec![built] });
     }
     metrics

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use statistics::interval::Estimate;
-use statistics::middle_half::middle_half;
 use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 
-use super::{CONFIDENCE, Disturbance, Fallback, Findings, LEAST_RUNS, Latency, Percentile};
+use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
 use crate::judge::diagnosis::Diagnosis;
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
@@ -72,7 +72,7 @@ pub struct CellSummary {
     /// How right its variant is on its model's data; empty where nobody asked.
     pub accuracy: Vec<Score>,
     /// What is odd about the cell as a whole.
-    pub findings: Findings,
+    pub findings: CellFindings,
     /// How it stands to what the machine can do.
     pub diagnosis: Diagnosis,
 }
@@ -93,7 +93,7 @@ pub struct RunCounts {
 /// One metric over the runs of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricSummary {
-    /// The mean of the middle half of the run-level values with its interval.
+    /// The trimmed mean (25 %) of the run-level values with its interval.
     pub estimate: Estimate,
     /// The run-level values with the number of their block.
     pub per_run: Vec<(u32, f64)>,
@@ -158,7 +158,7 @@ impl CellSummary {
             fallback: Fallback::default(),
             fidelity: None,
             accuracy: Vec::new(),
-            findings: Findings::default(),
+            findings: CellFindings::default(),
             diagnosis: Diagnosis::default(),
         }
     }
@@ -166,7 +166,7 @@ impl CellSummary {
     /// The same with completed runs that have these values of a metric, one a block.
     #[cfg(test)]
     pub(crate) fn with_values(mut self, metric: &crate::vocabulary::metric::Metric, values: &[f64]) -> Self {
-        let estimate = middle_half(values, CONFIDENCE).expect("values");
+        let estimate = trimmed_mean(values, CONFIDENCE).expect("values");
         let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
         self.runs.completed = values.len() as u32;
         self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
@@ -193,7 +193,7 @@ impl CellSummary {
         deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
     }
 
-    /// The mean of the middle half of the run-level values with its interval.
+    /// The trimmed mean (25 %) of the run-level values with its interval.
     pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
         if let Some(known) = self.metrics.get(&reference.column()) {
             return Some(known.estimate);
@@ -208,7 +208,7 @@ impl CellSummary {
             return self.metrics.get(&reference.column()).map(|known| known.estimate);
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        middle_half(&values, confidence)
+        trimmed_mean(&values, confidence)
     }
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use statistics::middle_half::trimmed;
+use statistics::trimmed_mean::trimmed;
 
 use super::CellSummary;
 use crate::vocabulary::code::{self, Code, Severity};
@@ -70,14 +70,14 @@ impl CellSummary {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::judge::summary::{Findings, Summary};
+    use crate::judge::summary::{CellFindings, Summary};
     use crate::vocabulary::metric::LATENCY;
 
     /// Ten runs.
     fn summary(warnings: &[(&str, u32)]) -> CellSummary {
         CellSummary {
             warnings: warnings.iter().map(|(code, runs)| ((*code).to_owned(), *runs)).collect(),
-            findings: Findings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..Findings::default() },
+            findings: CellFindings { codes: vec!["W_BIMODAL_RUNS".to_owned()], ..CellFindings::default() },
             ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap()).with_values(&LATENCY, &[1.0; 10])
         }
     }

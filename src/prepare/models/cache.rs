@@ -10,11 +10,11 @@ use std::time::Instant;
 use onnx::infer::infer;
 use onnx::precision::activation_ranges::Range;
 use onnx::precision::{
-    self, BlockQuantization, ConversionProblem, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
+    self, BlockQuantization, ConversionError, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
     StaticQuantization,
 };
 use onnx::proto::ModelProto;
-use onnx::{GraphProblem, OnnxError};
+use onnx::{GraphError, OnnxError};
 use reading::plain_file;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info};
@@ -64,19 +64,19 @@ pub(crate) struct Entry {
 
 /// Why there is no converted model.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum CacheError {
     /// The model cannot be read.
     #[error(transparent)]
     Model(#[from] OnnxError),
     /// Its graph is not whole.
     #[error("{0}")]
-    Graph(#[from] GraphProblem),
+    Graph(#[from] GraphError),
     /// It cannot be converted.
     #[error("{problem}")]
     Conversion {
         /// Why not.
         #[from]
-        problem: ConversionProblem,
+        problem: ConversionError,
     },
     /// Its activations could not be observed.
     #[error("calibration: {0}")]
@@ -101,14 +101,14 @@ pub(crate) type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>
 ///
 /// # Errors
 ///
-/// [`Problem`]: a model that cannot be read or converted, a cache that cannot be written.
+/// [`CacheError`]: a model that cannot be read or converted, a cache that cannot be written.
 pub(crate) fn convert(
     path: &Path,
     source: &str,
     recipe: &Recipe,
     cache: &Path,
     observe: Observe<'_>,
-) -> Result<Made, Problem> {
+) -> Result<Made, CacheError> {
     let models = cache.join("models");
     let folder = models.join(key(source, recipe));
     if let Some(made) = cached(&folder, source, recipe) {
@@ -117,7 +117,7 @@ pub(crate) fn convert(
     }
     debug!("{} is not in {}", path.display(), folder.display());
     let was_damaged = folder.exists();
-    let failed = |source| Problem::Io { path: models.clone(), source };
+    let failed = |source| CacheError::Io { path: models.clone(), source };
     std::fs::create_dir_all(&models).map_err(failed)?;
     let scratch = Scratch::within(&models).map_err(failed)?;
     let started = Instant::now();
@@ -135,7 +135,7 @@ pub(crate) fn convert(
         converter: precision::VERSION,
         source: source.to_owned(),
         recipe: recipe.clone(),
-        sha256: digest::of_files(&written).map_err(|(path, source)| Problem::Io { path, source })?,
+        sha256: digest::of_files(&written).map_err(|(path, source)| CacheError::Io { path, source })?,
         bytes: written.iter().filter_map(|file| Some(file.metadata().ok()?.len())).sum(),
         took_ms: started.elapsed().as_millis() as u64,
         report,
@@ -162,7 +162,7 @@ pub(crate) fn nothing_to_convert(path: &Path, graph: &ModelProto, bytes: u64, re
     // What has activations to observe has something to convert.
     let scratch = Scratch::new().ok()?;
     match carry_out(model, recipe, scratch.path(), &mut |_| Err(String::new())) {
-        Err(Problem::Conversion { problem }) if problem.is_nothing() => Some(problem.to_string()),
+        Err(CacheError::Conversion { problem }) if problem.is_nothing() => Some(problem.to_string()),
         _ => None,
     }
 }
@@ -215,7 +215,7 @@ fn carry_out(
     recipe: &Recipe,
     scratch: &Path,
     observe: Observe<'_>,
-) -> Result<precision::Conversion, Problem> {
+) -> Result<precision::Conversion, CacheError> {
     precision::check_initialisers(&model)?;
     precision::drop_empty_names(&mut model);
     match recipe {
@@ -241,7 +241,7 @@ fn carry_out(
     }
 }
 
-fn half(model: ModelProto, target: Half, recipe: &HalfRecipe) -> Result<precision::Conversion, Problem> {
+fn half(model: ModelProto, target: Half, recipe: &HalfRecipe) -> Result<precision::Conversion, CacheError> {
     let types = infer(&model, &[]);
     let settings = HalfSettings { target, io: recipe.io, keep: Keep::new(&recipe.keep), provider: recipe.provider };
     Ok(precision::to_half(model, &types, &settings)?)
@@ -254,7 +254,7 @@ fn calibrated(
     calibration: Calibration,
     scratch: &Path,
     observe: Observe<'_>,
-) -> Result<precision::Conversion, Problem> {
+) -> Result<precision::Conversion, CacheError> {
     let names = prepared.to_calibrate()?;
     if names.is_empty() {
         // Running it could only fail for a reason that is not why nothing can be converted.
@@ -267,8 +267,8 @@ fn calibrated(
             observed::with_inputs_as_outputs(prepared.with_outputs(&names), &names)
         }
     };
-    let written = onnx::save(observed, &path).map_err(|source| Problem::Io { path: path.clone(), source })?;
-    let mut ranges = observe(&path).map_err(Problem::Calibration)?;
+    let written = onnx::save(observed, &path).map_err(|source| CacheError::Io { path: path.clone(), source })?;
+    let mut ranges = observe(&path).map_err(CacheError::Calibration)?;
     given.rename(&mut ranges);
     // What was observed is no part of what is kept; where it cannot be removed, the cache is a little larger.
     written.iter().for_each(|file| drop(std::fs::remove_file(file)));

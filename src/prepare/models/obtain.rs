@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tracing::info;
 
-use onnx::zoo::{self, ZooProblem};
+use onnx::zoo::{self, ZooError};
 
 use super::download::{Limits, Problem, download};
 use crate::data::digest;
@@ -36,7 +36,7 @@ pub enum ObtainError {
         /// Its name.
         model: String,
         /// Why not.
-        problem: ZooProblem,
+        problem: ZooError,
     },
     /// The server did not give it.
     #[error("model `{model}`: {url} cannot be fetched: {reason}")]

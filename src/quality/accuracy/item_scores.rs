@@ -17,7 +17,7 @@ pub(crate) struct ItemScores {
 
 /// Why outputs cannot be compared with labels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub(crate) enum AccuracyProblem {
+pub(crate) enum AccuracyError {
     /// Texts where numbers are needed.
     #[error("`{name}` holds {element}; {wanted}")]
     Element {
@@ -91,12 +91,12 @@ impl ItemScores {
     ///
     /// # Errors
     ///
-    /// [`AccuracyProblem`]: shapes that do not fit, labels that are no class of the output, NaN.
-    pub(crate) fn of(metric: AccuracyMetric, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
+    /// [`AccuracyError`]: shapes that do not fit, labels that are no class of the output, NaN.
+    pub(crate) fn of(metric: AccuracyMetric, output: &Array, labels: &Array) -> Result<Self, AccuracyError> {
         let items = output.shape.first().map_or(0, |items| *items as usize);
         let labelled = labels.shape.first().map_or(0, |items| *items as usize);
         if items != labelled {
-            return Err(AccuracyProblem::OtherItems { labels: labelled, items, output: output.name.clone() });
+            return Err(AccuracyError::OtherItems { labels: labelled, items, output: output.name.clone() });
         }
         if items == 0 {
             return Ok(ItemScores { values: Vec::new(), label_variance: None });
@@ -104,7 +104,7 @@ impl ItemScores {
         for (what, array) in [("output", output), ("array", labels)] {
             if let Some(at) = array.numbers().iter().flatten().position(|value| value.is_nan()) {
                 let (name, item) = (array.name.clone(), at / (array.len() / items).max(1));
-                return Err(AccuracyProblem::NotANumber { what, name, item });
+                return Err(AccuracyError::NotANumber { what, name, item });
             }
         }
         if let Some(among) = metric.among() {
@@ -112,14 +112,14 @@ impl ItemScores {
         }
         let numbers = |array: &Array| {
             let (name, element) = (array.name.clone(), array.element.clone());
-            array.numbers().ok_or(AccuracyProblem::Element { name, element, wanted: NUMBERS })
+            array.numbers().ok_or(AccuracyError::Element { name, element, wanted: NUMBERS })
         };
         ItemScores::of_values(metric, output, &numbers(output)?, &numbers(labels)?, items)
     }
 
-    fn of_classes(among: usize, output: &Array, labels: &Array) -> Result<Self, AccuracyProblem> {
+    fn of_classes(among: usize, output: &Array, labels: &Array) -> Result<Self, AccuracyError> {
         let shape =
-            || AccuracyProblem::Shape { output: output.name.clone(), shape: output.shape.clone(), wanted: SCORES };
+            || AccuracyError::Shape { output: output.name.clone(), shape: output.shape.clone(), wanted: SCORES };
         let items = output.shape[0] as usize;
         if labels.len() != items
             || !output.len().is_multiple_of(items)
@@ -132,7 +132,7 @@ impl ItemScores {
         let text = |array: &Array| array.element == ElementType::String;
         let differ = |array: &Array| {
             let (name, element) = (array.name.clone(), array.element.clone());
-            AccuracyProblem::Element { name, element, wanted: SAME }
+            AccuracyError::Element { name, element, wanted: SAME }
         };
         if !is_score && classes < 2 {
             // A model that gives the class itself; there are no five of them.
@@ -157,7 +157,7 @@ impl ItemScores {
                 keys => keys.iter().position(|key| *key == label),
             };
             let class =
-                known.ok_or_else(|| AccuracyProblem::Label { label, item, classes, output: output.name.clone() })?;
+                known.ok_or_else(|| AccuracyError::Label { label, item, classes, output: output.name.clone() })?;
             values.push(f64::from(u8::from(largest(scores, among).contains(&class))));
         }
         Ok(ItemScores { values, label_variance: None })
@@ -169,10 +169,10 @@ impl ItemScores {
         found: &[f64],
         labels: &[f64],
         items: usize,
-    ) -> Result<Self, AccuracyProblem> {
+    ) -> Result<Self, AccuracyError> {
         if found.len() != labels.len() {
             let (output, shape) = (output.name.clone(), output.shape.clone());
-            return Err(AccuracyProblem::Shape { output, shape, wanted: VALUES });
+            return Err(AccuracyError::Shape { output, shape, wanted: VALUES });
         }
         let error = |(found, label): (&f64, &f64)| match metric {
             AccuracyMetric::Mae => (found - label).abs(),

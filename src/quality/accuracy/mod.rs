@@ -7,7 +7,7 @@
 pub(crate) mod item_bits;
 mod item_scores;
 
-pub(crate) use item_scores::{AccuracyProblem, ItemScores};
+pub(crate) use item_scores::{AccuracyError, ItemScores};
 
 use serde::{Deserialize, Serialize};
 use statistics::interval::{Estimate, Interval, mean_interval};

@@ -1,18 +1,18 @@
 //! What the passes of several records found, as if one had.
 
-use super::super::Findings;
+use super::super::PassFindings;
 use super::super::found::{
     BudgetUsed, CellFidelity, CellSearch, Converted, DeviceSeen, DevicesSeen, Rehearsed, Scored, Searched, TooLarge,
     VariantAccuracy,
 };
-use super::super::roofs::{Bandwidth, Launching, Peak, Peaks};
+use super::super::roofline::{Bandwidth, Launching, Peak, Roofline};
 use super::Part;
 use super::matrix::Joined;
 
 /// Everything that was found, with cells, groups and devices by their places in the whole.
-pub(super) fn joined(parts: &[Part], joined: &Joined) -> Findings {
+pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
     let each = || parts.iter().enumerate().map(|(index, part)| (At { joined, part: index }, &part.record.manifest));
-    let mut found = Findings { complete: true, ..Findings::default() };
+    let mut found = PassFindings { complete: true, ..PassFindings::default() };
     for (at, manifest) in each() {
         let of = &manifest.findings;
         let devices = manifest.experiment.devices.len();
@@ -133,7 +133,7 @@ fn converted(all: &mut Converted, found: &Converted) {
     }
 }
 
-fn seen(all: &mut Peaks, found: &Peaks, machine: Option<&str>) {
+fn seen(all: &mut Roofline, found: &Roofline, machine: Option<&str>) {
     let label = |device: &str| machine.map_or_else(|| device.to_owned(), |machine| format!("{device}@{machine}"));
     for peak in &found.peaks {
         let peak = Peak { device: label(&peak.device), ..peak.clone() };

@@ -125,7 +125,7 @@ pub(crate) const FIELDS: &[Field] = &[
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
     of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by(Axis::Devices, "device"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
-    of("timing", Frame, |_| json!(measure::KERNEL), "version of what is timed"),
+    of("timing", Frame, |_| json!(measure::TIMING_VERSION), "version of what is timed"),
 
     of("perfrun", Context, |manifest| json!(manifest.perfrun), "version of perfrun"),
     of("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began").passing(),

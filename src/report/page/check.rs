@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::middle_half::trimmed;
+use statistics::trimmed_mean::trimmed;
 
 use crate::experiment::Axis;
 use crate::report::format::Column;

@@ -351,7 +351,7 @@ fn statistics(reader: &Reader<'_>) -> String {
 
 /// How often cells are run where that goes by need.
 fn by_need(results: &Results) -> String {
-    let looks: Vec<String> = results.method.looks.iter().map(u32::to_string).collect();
+    let interim_analyses: Vec<String> = results.method.interim_analyses.iter().map(u32::to_string).collect();
     let settled = match results.rules.baseline {
         Some(_) => "all its comparisons had a verdict",
         None => "its interval was within the margin",
@@ -362,7 +362,7 @@ fn by_need(results: &Results) -> String {
         "{} to {} times by need (interim analyses after {}; a group was done when {settled}{asked})",
         results.rules.runs_min.unwrap_or(1),
         results.method.runs,
-        list(&looks)
+        list(&interim_analyses)
     )
 }
 

@@ -7,7 +7,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::report::format::Column;
 use crate::report::plots::Plots;
-use crate::results::{Cell, Place, Point, Tradeoff};
+use crate::results::{Cell, Point, Tradeoff, TradeoffPlace};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::{count, list};
 
@@ -37,7 +37,9 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
 
 /// Two cells are weighed only where the specification asks for it.
 fn is_told(tradeoff: &Tradeoff) -> bool {
-    tradeoff.open || tradeoff.points.len() == 2 || tradeoff.points.iter().any(|point| point.place == Place::Dominated)
+    tradeoff.open
+        || tradeoff.points.len() == 2
+        || tradeoff.points.iter().any(|point| point.place == TradeoffPlace::Dominated)
 }
 
 /// Which sets have no figure, where some have.
@@ -77,9 +79,9 @@ fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
 /// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
 fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> String {
     match point.place {
-        Place::Dominated => {
+        TradeoffPlace::Dominated => {
             let is_on_frontier = |cell: &String| {
-                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == Place::Frontier)
+                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == TradeoffPlace::Frontier)
             };
             let mut by = point.by.clone();
             by.sort_by_key(|cell| !is_on_frontier(cell));
@@ -89,8 +91,8 @@ fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> S
             }
             format!("dominated by {}", list(&names))
         }
-        Place::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
-        Place::Frontier => "frontier".to_owned(),
-        Place::WithinNoise => "within noise".to_owned(),
+        TradeoffPlace::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
+        TradeoffPlace::Frontier => "frontier".to_owned(),
+        TradeoffPlace::WithinNoise => "within noise".to_owned(),
     }
 }

@@ -8,7 +8,7 @@ use super::labels::{Area, Label, place};
 use super::{Plot, slug, unused};
 use crate::report::format::{self, Column, shown_interval};
 use crate::report::page::{Reader, name_among};
-use crate::results::{Cell, Place, Point, Tradeoff};
+use crate::results::{Cell, Point, Tradeoff, TradeoffPlace};
 use crate::vocabulary::metric::{Direction, MetricReference};
 use crate::vocabulary::wording::capitalized;
 
@@ -135,7 +135,7 @@ impl<'a> Figure<'a> {
         across: MetricReference,
         up: MetricReference,
     ) -> Self {
-        let drawn = tradeoff.points.iter().filter(|point| point.place != Place::LeftOut);
+        let drawn = tradeoff.points.iter().filter(|point| point.place != TradeoffPlace::LeftOut);
         let cell = |point: &Point| reader.cell(&point.cell);
         let values: Vec<(&Point, Estimate, Estimate)> = drawn
             .filter_map(|point| Some((point, cell(point)?.estimate_of(across)?, cell(point)?.estimate_of(up)?)))
@@ -173,9 +173,9 @@ impl<'a> Figure<'a> {
         self.draw_names(&mut canvas);
         for mark in &self.marks {
             match mark.point.place {
-                Place::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
-                Place::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
-                Place::Dominated | Place::LeftOut => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
+                TradeoffPlace::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
+                TradeoffPlace::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
+                TradeoffPlace::Dominated | TradeoffPlace::LeftOut => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
             }
         }
         canvas
@@ -245,7 +245,7 @@ impl<'a> Figure<'a> {
     /// Names beside their points, those of the frontier first; what finds no place is in the table.
     fn draw_names(&self, canvas: &mut Canvas) {
         let mut named: Vec<&Mark<'_>> = self.marks.iter().filter(|mark| self.is_named(mark)).collect();
-        named.sort_by_key(|mark| mark.point.place == Place::Dominated);
+        named.sort_by_key(|mark| mark.point.place == TradeoffPlace::Dominated);
         let mut obstacles: Vec<Area> = self.marks.iter().map(|mark| Area::around(mark.at, RADIUS + 1.0)).collect();
         obstacles.extend(self.marks.iter().flat_map(|mark| self.bars(mark)).map(|(from, to)| Area::along(from, to)));
         obstacles.extend(self.steps().into_iter().map(|(from, to)| Area::along(from, to)));
@@ -256,13 +256,13 @@ impl<'a> Figure<'a> {
             if label.is_far {
                 canvas.line(mark.at, end_of(&label, mark.at), GREY, 0.6);
             }
-            let color = if mark.point.place == Place::Dominated { GREY } else { INK };
+            let color = if mark.point.place == TradeoffPlace::Dominated { GREY } else { INK };
             canvas.text(&mark.name, label.at, label.anchor, color);
         }
     }
 
     fn is_named(&self, mark: &Mark<'_>) -> bool {
-        self.marks.len() <= MOST_NAMED || mark.point.place != Place::Dominated
+        self.marks.len() <= MOST_NAMED || mark.point.place != TradeoffPlace::Dominated
     }
 }
 
@@ -278,5 +278,5 @@ fn end_of(label: &Label, point: (f64, f64)) -> (f64, f64) {
 }
 
 fn color_of(point: &Point) -> Color {
-    if matches!(point.place, Place::Frontier | Place::WithinNoise) { PALETTE[0] } else { GREY }
+    if matches!(point.place, TradeoffPlace::Frontier | TradeoffPlace::WithinNoise) { PALETTE[0] } else { GREY }
 }

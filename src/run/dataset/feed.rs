@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
 
 use super::source::Source;
-use super::{DatasetProblem, Fitted, ModelData, fit, write_whole};
+use super::{DatasetError, Fitted, ModelData, fit, write_whole};
 use crate::data::array::Array;
 use crate::experiment::{Dataset, InputPoint, Values};
 use crate::worker::backend::inputs::{POOL_LIMIT_BYTES, misfit};
@@ -54,15 +54,15 @@ enum Cut {
 /// # Errors
 ///
 /// An input that it has not, and values of another type.
-pub(in crate::run) fn check_values(point: &InputPoint, signature: &Signature) -> Result<(), DatasetProblem> {
+pub(in crate::run) fn check_values(point: &InputPoint, signature: &Signature) -> Result<(), DatasetError> {
     let names = || signature.inputs.iter().map(|input| input.name.clone()).collect();
     if let Some(name) = point.tensors.keys().find(|name| !signature.inputs.iter().any(|input| input.name == **name)) {
-        return Err(DatasetProblem::NoInput { name: name.clone(), known: names() });
+        return Err(DatasetError::NoInput { name: name.clone(), known: names() });
     }
     for input in &signature.inputs {
         let reason = point.values_of(&input.name).and_then(|values| misfit(values, &input.element));
         if let Some(reason) = reason {
-            return Err(DatasetProblem::Fill { input: input.name.clone(), reason });
+            return Err(DatasetError::Fill { input: input.name.clone(), reason });
         }
     }
     Ok(())
@@ -77,13 +77,13 @@ pub(in crate::run) fn feed(
     point: &InputPoint,
     signature: &Signature,
     data: Option<&ModelData>,
-) -> Result<(InputPoint, Fed), DatasetProblem> {
+) -> Result<(InputPoint, Fed), DatasetError> {
     // A batch that the model has not is a reason to skip its cells, and told there.
     let Ok(known) = known_shapes(signature, point.sizes()) else {
         return Ok((point.clone(), Fed { arrays: Vec::new(), sets: 1 }));
     };
     let file = point.file.as_ref().map(|file| Dataset::of_file(file.path.clone()));
-    let opened = file.map(|file| Ok::<_, DatasetProblem>((Source::open(&file)?, file))).transpose()?;
+    let opened = file.map(|file| Ok::<_, DatasetError>((Source::open(&file)?, file))).transpose()?;
     let from_file: Vec<TensorType> =
         signature.inputs.iter().filter(|input| point.values_of(&input.name).is_none()).cloned().collect();
     let mut arrays = Vec::new();
@@ -105,7 +105,7 @@ pub(in crate::run) fn feed(
 /// # Errors
 ///
 /// A file that cannot be read.
-pub(in crate::run) fn open(point: &InputPoint) -> Result<(), DatasetProblem> {
+pub(in crate::run) fn open(point: &InputPoint) -> Result<(), DatasetError> {
     let file = point.file.as_ref().map(|file| Dataset::of_file(file.path.clone()));
     file.map_or(Ok(()), |file| Source::open(&file).map(|_| ()))
 }
@@ -116,19 +116,18 @@ fn of_file(
     inputs: &[TensorType],
     input: &TensorType,
     known: &KnownShape,
-) -> Result<FedArray, DatasetProblem> {
+) -> Result<FedArray, DatasetError> {
     let heads: Vec<_> = source.heads.iter().collect();
     let head = fit::array_for(file, source, &heads, inputs, input)?;
     if !Array::may_be_cast(&head.element, &input.element) {
         let (array, element) = (head.name.clone(), head.element.clone());
-        return Err(DatasetProblem::Element { array, element, input: input.to_string() });
+        return Err(DatasetError::Element { array, element, input: input.to_string() });
     }
     let fits = |shape: &[u64], known: &[Option<u64>]| {
         shape.len() == known.len() && shape.iter().zip(known).all(|(size, known)| known.is_none_or(|it| it == *size))
     };
     let (stored, array) = (head.shape.as_slice(), head.name.clone());
-    let misfit =
-        || DatasetProblem::Set { array: array.clone(), shape: stored.to_vec(), input: shape_text(input, known) };
+    let misfit = || DatasetError::Set { array: array.clone(), shape: stored.to_vec(), input: shape_text(input, known) };
     let (shape, cut) = match (&known.sizes, stored.split_first()) {
         (None, _) => (stored.to_vec(), Cut::Whole),
         (Some(sizes), _) if fits(stored, sizes) => (stored.to_vec(), Cut::Whole),
@@ -140,12 +139,12 @@ fn of_file(
         _ => return Err(misfit()),
     };
     if stored.first() == Some(&0) && (cut != Cut::Whole || known.counts_items) {
-        return Err(DatasetProblem::NoItems { array });
+        return Err(DatasetError::NoItems { array });
     }
     let fed =
         FedArray { input: input.name.clone(), element: input.element.clone(), shape, from: file.clone(), array, cut };
     if fed.set_bytes() > LARGEST_SET_BYTES {
-        return Err(DatasetProblem::TooLarge { array: fed.array, shape: fed.shape });
+        return Err(DatasetError::TooLarge { array: fed.array, shape: fed.shape });
     }
     Ok(fed)
 }
@@ -161,9 +160,9 @@ fn shape_text(input: &TensorType, known: &KnownShape) -> String {
     }
 }
 
-fn of_dataset(data: Option<&ModelData>, input: &TensorType, known: &KnownShape) -> Result<FedArray, DatasetProblem> {
-    let ModelData { dataset, fitted: Fitted { items, inputs } } = data.ok_or(DatasetProblem::NoDataset)?;
-    let missing = || DatasetProblem::Nothing { input: input.to_string(), known: Vec::new() };
+fn of_dataset(data: Option<&ModelData>, input: &TensorType, known: &KnownShape) -> Result<FedArray, DatasetError> {
+    let ModelData { dataset, fitted: Fitted { items, inputs } } = data.ok_or(DatasetError::NoDataset)?;
+    let missing = || DatasetError::Nothing { input: input.to_string(), known: Vec::new() };
     let fitted = inputs.iter().find(|fitted| fitted.input == input.name).ok_or_else(missing)?;
     // Where nothing says how many, they are fed one by one.
     let batch = known.sizes.as_ref().and_then(|sizes| sizes.first().copied().flatten()).unwrap_or(1);
@@ -178,12 +177,12 @@ fn of_dataset(data: Option<&ModelData>, input: &TensorType, known: &KnownShape) 
 }
 
 /// How many input sets the arrays hold.
-fn sets(arrays: &[FedArray]) -> Result<u64, DatasetProblem> {
+fn sets(arrays: &[FedArray]) -> Result<u64, DatasetError> {
     let mut cut = arrays.iter().filter(|array| array.cut != Cut::Whole);
     let Some(first) = cut.next() else { return Ok(1) };
     match cut.find(|other| other.sets() != first.sets()) {
         None => Ok(first.sets()),
-        Some(other) => Err(DatasetProblem::Sets {
+        Some(other) => Err(DatasetError::Sets {
             array: first.array.clone(),
             sets: first.sets(),
             other: other.array.clone(),
@@ -211,7 +210,7 @@ impl FedArray {
     }
 
     /// The first input sets, below each other and in the type of the input.
-    fn read(&self, source: &mut Source, sets: u64) -> Result<Array, DatasetProblem> {
+    fn read(&self, source: &mut Source, sets: u64) -> Result<Array, DatasetError> {
         let (items, item) = match self.cut {
             Cut::Whole => (1, self.shape.as_slice()),
             Cut::Sets(_) => (sets, self.shape.as_slice()),
@@ -233,7 +232,7 @@ impl FedArray {
             sets_read = sets;
         }
         array.shape = std::iter::once(sets_read).chain(self.shape.iter().copied()).collect();
-        let misfit = || DatasetProblem::Values { array: self.array.clone(), element: self.element.clone() };
+        let misfit = || DatasetError::Values { array: self.array.clone(), element: self.element.clone() };
         debug_assert!(Array::may_be_cast(&element, &self.element));
         array.cast(&self.element).ok_or_else(misfit)
     }
@@ -263,7 +262,7 @@ impl Fed {
     /// # Errors
     ///
     /// Content that is damaged or that the inputs cannot have.
-    pub(in crate::run) fn look(&self, wanted: u32) -> Result<Vec<String>, DatasetProblem> {
+    pub(in crate::run) fn look(&self, wanted: u32) -> Result<Vec<String>, DatasetError> {
         let used = self.used(wanted);
         let mut doubts = Vec::new();
         self.each(used, &mut |index, array| {
@@ -289,14 +288,14 @@ impl Fed {
     /// # Errors
     ///
     /// As [`Fed::look`], and a folder that cannot be written.
-    pub(in crate::run) fn write(&self, folder: &Path, wanted: u32) -> Result<(), DatasetProblem> {
+    pub(in crate::run) fn write(&self, folder: &Path, wanted: u32) -> Result<(), DatasetError> {
         let path = |index: usize| folder.join(format!("{index}.npy"));
         if (0..self.arrays.len()).all(|index| path(index).is_file()) {
             return Ok(());
         }
         let unwritable = |path: &Path| {
             let path = path.to_owned();
-            move |source| DatasetProblem::Write { path, source }
+            move |source| DatasetError::Write { path, source }
         };
         std::fs::create_dir_all(folder).map_err(unwritable(folder))?;
         self.each(self.used(wanted), &mut |index, array| {
@@ -307,8 +306,8 @@ impl Fed {
     fn each(
         &self,
         sets: u64,
-        take: &mut dyn FnMut(usize, Array) -> Result<(), DatasetProblem>,
-    ) -> Result<(), DatasetProblem> {
+        take: &mut dyn FnMut(usize, Array) -> Result<(), DatasetError>,
+    ) -> Result<(), DatasetError> {
         for (index, array) in self.arrays.iter().enumerate() {
             take(index, array.read(&mut Source::open(&array.from)?, sets)?)?;
         }

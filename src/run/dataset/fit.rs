@@ -2,7 +2,7 @@
 
 use onnx::{Dimension, ElementType, Signature, TensorType};
 
-use super::DatasetProblem;
+use super::DatasetError;
 use super::source::Source;
 use crate::data::array::{Array, Head};
 use crate::experiment::Dataset;
@@ -32,7 +32,7 @@ pub struct FittedInput {
 }
 
 /// Finds an array for each input. Without a signature, as with the mock backend, every array that is no label is one.
-pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signature>) -> Result<Fitted, DatasetProblem> {
+pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signature>) -> Result<Fitted, DatasetError> {
     let labels = source.labels(dataset.labels.as_deref())?;
     let is_data = |head: &&Head| dataset.labels.as_ref() != Some(&head.name);
     let data: Vec<&Head> = source.heads.iter().filter(is_data).collect();
@@ -44,7 +44,7 @@ pub(super) fn fit(dataset: &Dataset, source: &Source, signature: Option<&Signatu
                 let head = array_for(dataset, source, &data, inputs, input)?;
                 fit_one(head, input, source.is_flat())
             };
-            inputs.iter().map(one).collect::<Result<Vec<_>, DatasetProblem>>()?
+            inputs.iter().map(one).collect::<Result<Vec<_>, DatasetError>>()?
         }
     };
     let used = fitted.iter().map(|input| source.head(&input.array)).collect::<Result<Vec<_>, _>>()?;
@@ -62,14 +62,14 @@ fn as_it_is(head: &Head) -> FittedInput {
 }
 
 /// What the specification names must be there.
-fn check_names(dataset: &Dataset, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), DatasetProblem> {
+fn check_names(dataset: &Dataset, inputs: &[TensorType], outputs: &[TensorType]) -> Result<(), DatasetError> {
     let names = |tensors: &[TensorType]| tensors.iter().map(|tensor| tensor.name.clone()).collect::<Vec<String>>();
     if let Some(name) = dataset.inputs.keys().find(|name| !inputs.iter().any(|input| input.name == **name)) {
-        return Err(DatasetProblem::NoInput { name: name.clone(), known: names(inputs) });
+        return Err(DatasetError::NoInput { name: name.clone(), known: names(inputs) });
     }
     match &dataset.output {
         Some(name) if !outputs.iter().any(|output| output.name == *name) => {
-            Err(DatasetProblem::NoOutput { name: name.clone(), known: names(outputs) })
+            Err(DatasetError::NoOutput { name: name.clone(), known: names(outputs) })
         }
         _ => Ok(()),
     }
@@ -81,7 +81,7 @@ pub(super) fn array_for<'a>(
     data: &[&'a Head],
     inputs: &[TensorType],
     input: &TensorType,
-) -> Result<&'a Head, DatasetProblem> {
+) -> Result<&'a Head, DatasetError> {
     if let Some(array) = dataset.inputs.get(&input.name) {
         return source.head(array);
     }
@@ -90,20 +90,20 @@ pub(super) fn array_for<'a>(
     match (data.iter().find(|head| head.name == input.name), alike.next(), alike.next()) {
         (Some(head), ..) => Ok(head),
         (None, Some(head), None) if inputs.len() == 1 => Ok(head),
-        _ => Err(DatasetProblem::Nothing {
+        _ => Err(DatasetError::Nothing {
             input: input.to_string(),
             known: data.iter().map(|head| head.name.clone()).collect(),
         }),
     }
 }
 
-fn fit_one(head: &Head, input: &TensorType, is_flat: bool) -> Result<FittedInput, DatasetProblem> {
+fn fit_one(head: &Head, input: &TensorType, is_flat: bool) -> Result<FittedInput, DatasetError> {
     if !Array::may_be_cast(&head.element, &input.element) {
         let (array, element) = (head.name.clone(), head.element.clone());
-        return Err(DatasetProblem::Element { array, element, input: input.to_string() });
+        return Err(DatasetError::Element { array, element, input: input.to_string() });
     }
     let misfit =
-        || DatasetProblem::Shape { array: head.name.clone(), shape: head.shape.clone(), input: input.to_string() };
+        || DatasetError::Shape { array: head.name.clone(), shape: head.shape.clone(), input: input.to_string() };
     let stored: Vec<u64> = head.shape.iter().skip(1).copied().collect();
     let (item, batch) = match &input.shape {
         None => (stored, None),
@@ -133,19 +133,19 @@ fn reshaped(dimensions: &[Dimension], stored: &[u64]) -> Option<Vec<u64>> {
 }
 
 /// Every array, and the labels, must have the same number of items, and at least one.
-fn items(used: &[&Head], labels: Option<&Head>) -> Result<u64, DatasetProblem> {
+fn items(used: &[&Head], labels: Option<&Head>) -> Result<u64, DatasetError> {
     let count = |head: &Head| head.shape.first().copied().unwrap_or(0);
     let mut all = used.iter().copied().chain(labels);
-    let first = all.next().ok_or(DatasetProblem::Empty)?;
+    let first = all.next().ok_or(DatasetError::Empty)?;
     if let Some(other) = all.find(|head| count(head) != count(first)) {
-        return Err(DatasetProblem::Items {
+        return Err(DatasetError::Items {
             array: first.name.clone(),
             items: count(first),
             other: other.name.clone(),
             other_items: count(other),
         });
     }
-    if count(first) == 0 { Err(DatasetProblem::Empty) } else { Ok(count(first)) }
+    if count(first) == 0 { Err(DatasetError::Empty) } else { Ok(count(first)) }
 }
 
 #[cfg(test)]
@@ -177,7 +177,7 @@ mod tests {
         assert!(fit_one(&images, &input(&[batch(), Fixed(3072)]), true).is_ok(), "of a row the shape is not known");
         assert!(fit_one(&images, &input(&[batch(), Fixed(3072)]), false).is_err());
         let bytes = head("x", ElementType::Uint8, &[9, 3, 32, 32]);
-        assert!(matches!(fit_one(&bytes, &input(&[batch()]), false), Err(DatasetProblem::Element { .. })));
+        assert!(matches!(fit_one(&bytes, &input(&[batch()]), false), Err(DatasetError::Element { .. })));
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
     fn all_arrays_have_the_same_items() {
         let (three, four) = (head("a", ElementType::Float32, &[3]), head("b", ElementType::Int64, &[4]));
         assert_eq!(items(&[&three], None).unwrap(), 3);
-        assert!(matches!(items(&[&three], Some(&four)), Err(DatasetProblem::Items { .. })));
-        assert!(matches!(items(&[], None), Err(DatasetProblem::Empty)));
+        assert!(matches!(items(&[&three], Some(&four)), Err(DatasetError::Items { .. })));
+        assert!(matches!(items(&[], None), Err(DatasetError::Empty)));
     }
 }

@@ -19,21 +19,21 @@ pub(crate) use fit::{Fitted, FittedInput};
 use self::source::Source;
 use super::prepare::PrepareError;
 use super::provenance::hash_each;
-use crate::data::array::{Array, ArrayProblem, save_npy};
+use crate::data::array::{Array, ArrayError, save_npy};
 use crate::data::digest;
 use crate::data::table::FileError;
 use crate::experiment::{AccuracyMetric, Dataset, Experiment, Values};
-use crate::record::{DatasetFile, Place, StoreError};
+use crate::record::{DatasetFile, ProjectRoot, StoreError};
 use crate::worker::backend::TensorRequest;
 use crate::worker::{Data, Feed};
 use onnx::{ElementType, ModelHeader};
 
 /// Why a dataset cannot be used with a model.
 #[derive(Debug, thiserror::Error)]
-pub enum DatasetProblem {
+pub enum DatasetError {
     /// The file.
     #[error(transparent)]
-    Array(#[from] ArrayProblem),
+    Array(#[from] ArrayError),
     /// The Parquet file.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -194,7 +194,7 @@ pub struct ModelData {
 /// # Errors
 ///
 /// A dataset that cannot be read, or that does not fit.
-pub(crate) fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetProblem> {
+pub(crate) fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetError> {
     let fitted = fit::fit(dataset, &Source::open(dataset)?, header.map(|header| &header.signature))?;
     Ok(ModelData { dataset: dataset.clone(), fitted })
 }
@@ -226,7 +226,7 @@ pub(super) fn of_model(
 /// # Errors
 ///
 /// A file that cannot be read.
-pub(super) fn describe(data: &ModelData, place: &Place) -> Result<DatasetFile, PrepareError> {
+pub(super) fn describe(data: &ModelData, place: &ProjectRoot) -> Result<DatasetFile, PrepareError> {
     let unreadable = |(path, source)| PrepareError::Unreadable { path, source };
     let files = source::files(&data.dataset);
     Ok(DatasetFile {
@@ -244,7 +244,7 @@ pub(super) fn files(dataset: &Dataset) -> Vec<PathBuf> {
 
 impl ModelData {
     /// What is computed, and the labels, if there are any.
-    pub(super) fn labels(&self) -> Result<Option<(Vec<AccuracyMetric>, Array)>, DatasetProblem> {
+    pub(super) fn labels(&self) -> Result<Option<(Vec<AccuracyMetric>, Array)>, DatasetError> {
         let mut source = Source::open(&self.dataset)?;
         let Some(labels) = source.read_labels(self.dataset.labels.as_deref(), self.fitted.items)? else {
             return Ok(None);
@@ -294,7 +294,7 @@ impl ModelData {
     /// # Errors
     ///
     /// A dataset that can no longer be read, values that do not fit, a folder that cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<Data, DatasetProblem> {
+    pub fn write(&self, folder: &Path) -> Result<Data, DatasetError> {
         let path = |index: usize| folder.join(format!("{index}.npy"));
         let feed = |(index, input): (usize, &FittedInput)| Feed { tensor: input.input.clone(), path: path(index) };
         let data = Data { feeds: self.fitted.inputs.iter().enumerate().map(feed).collect(), items: self.fitted.items };
@@ -302,15 +302,14 @@ impl ModelData {
             return Ok(data);
         }
         let mut source = Source::open(&self.dataset)?;
-        std::fs::create_dir_all(folder).map_err(|source| DatasetProblem::Write { path: folder.to_owned(), source })?;
+        std::fs::create_dir_all(folder).map_err(|source| DatasetError::Write { path: folder.to_owned(), source })?;
         for (input, feed) in self.fitted.inputs.iter().zip(&data.feeds) {
             let mut array = source.read(&input.array, self.fitted.items)?;
             array.shape.truncate(1);
             array.shape.extend(&input.item);
             let (name, element) = (array.name.clone(), input.element.clone());
-            let cast = array.cast(&element).ok_or(DatasetProblem::Values { array: name, element })?;
-            write_whole(&feed.path, &cast)
-                .map_err(|source| DatasetProblem::Write { path: feed.path.clone(), source })?;
+            let cast = array.cast(&element).ok_or(DatasetError::Values { array: name, element })?;
+            write_whole(&feed.path, &cast).map_err(|source| DatasetError::Write { path: feed.path.clone(), source })?;
         }
         Ok(data)
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::DatasetProblem;
+use super::DatasetError;
 use crate::data::array::{Array, Head, NpyReader, Npz};
 use crate::data::table::{parquet_heads, read_parquet};
 use crate::experiment::Dataset;
@@ -27,7 +27,7 @@ enum Format {
 
 impl Source {
     /// Opens the file, and that of the labels.
-    pub(super) fn open(dataset: &Dataset) -> Result<Self, DatasetProblem> {
+    pub(super) fn open(dataset: &Dataset) -> Result<Self, DatasetError> {
         let path = dataset.file.clone();
         let (format, heads) = match path.extension().and_then(|ending| ending.to_str()) {
             Some("npy") => (Format::Npy, vec![NpyReader::open(&path)?.head]),
@@ -38,7 +38,7 @@ impl Source {
                 (Format::Npz(npz), heads)
             }
         };
-        let head = |path: &PathBuf| Ok::<_, DatasetProblem>((path.clone(), NpyReader::open(path)?.head));
+        let head = |path: &PathBuf| Ok::<_, DatasetError>((path.clone(), NpyReader::open(path)?.head));
         let labels_file = dataset.labels_file.as_ref().map(head).transpose()?;
         Ok(Source { path, format, heads, labels_file })
     }
@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// What the labels are: those in the file of that name, or those in a file of their own.
-    pub(super) fn labels(&self, name: Option<&str>) -> Result<Option<&Head>, DatasetProblem> {
+    pub(super) fn labels(&self, name: Option<&str>) -> Result<Option<&Head>, DatasetError> {
         match (&self.labels_file, name) {
             (Some((_, head)), _) => Ok(Some(head)),
             (None, None) => Ok(None),
@@ -57,27 +57,27 @@ impl Source {
         }
     }
 
-    pub(super) fn head(&self, name: &str) -> Result<&Head, DatasetProblem> {
-        self.heads.iter().find(|head| head.name == name).ok_or_else(|| DatasetProblem::NoArray {
+    pub(super) fn head(&self, name: &str) -> Result<&Head, DatasetError> {
+        self.heads.iter().find(|head| head.name == name).ok_or_else(|| DatasetError::NoArray {
             name: name.to_owned(),
             known: self.heads.iter().map(|head| head.name.clone()).collect(),
         })
     }
 
     /// The first items of an array.
-    pub(super) fn read(&mut self, name: &str, items: u64) -> Result<Array, DatasetProblem> {
+    pub(super) fn read(&mut self, name: &str, items: u64) -> Result<Array, DatasetError> {
         match &mut self.format {
             Format::Npy => Ok(NpyReader::open(&self.path)?.read(items)?),
             Format::Parquet => Ok(read_parquet(&self.path, name, items)?),
             Format::Npz(npz) => {
-                let missing = || DatasetProblem::NoArray { name: name.to_owned(), known: Vec::new() };
+                let missing = || DatasetError::NoArray { name: name.to_owned(), known: Vec::new() };
                 npz.read(name, items)?.ok_or_else(missing)
             }
         }
     }
 
     /// The first labels.
-    pub(super) fn read_labels(&mut self, name: Option<&str>, items: u64) -> Result<Option<Array>, DatasetProblem> {
+    pub(super) fn read_labels(&mut self, name: Option<&str>, items: u64) -> Result<Option<Array>, DatasetError> {
         match (&self.labels_file, name) {
             (Some((path, _)), _) => Ok(Some(NpyReader::open(path)?.read(items)?)),
             (None, Some(name)) => self.read(name, items).map(Some),

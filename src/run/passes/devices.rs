@@ -8,7 +8,7 @@ use super::Pass;
 use crate::device::look::{Wanted, look, why_refused};
 use crate::experiment::DeviceIndex;
 use crate::record::{DeviceSeen, DevicesSeen};
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
 
 /// From one reading to the next.
@@ -30,7 +30,7 @@ impl Pass for Devices {
         !job.has_begun() && !job.has_nothing_to_run() && (idles || has_gpu())
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<DevicesSeen, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<DevicesSeen, RunError> {
         let (began, before) = (Instant::now(), job.monitors.packages().and_then(|packages| packages.read()));
         let require = job.record.manifest.experiment.require;
         let wanted = Wanted { locked_clocks: require.gpu_clocks_locked, nobody_else: require.no_foreign_processes };
@@ -40,7 +40,7 @@ impl Pass for Devices {
             let found = gpu.and_then(|gpu| look(&gpu, wanted.locked_clocks, &mut || session.nap(NAP)));
             let seen = match found {
                 Ok(Some(look)) => DeviceSeen { device: index, look: Some(look), problem: None },
-                Ok(None) => return Err(Halt::Interrupted),
+                Ok(None) => return Err(RunError::Interrupted),
                 Err(problem) => DeviceSeen { device: index, look: None, problem: Some(problem) },
             };
             grant(job, &seen, wanted)?;
@@ -76,7 +76,7 @@ pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = crate::device::Gpu
 }
 
 /// Lets a device through, or ends the execution: what cannot be told meets no requirement.
-fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), Halt> {
+fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), RunError> {
     let label = job.record.manifest.experiment.devices[seen.device].label();
     let refused = match (&seen.look, &seen.problem) {
         (Some(look), _) => why_refused(&label, look, wanted),
@@ -86,5 +86,5 @@ fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), Halt> {
         }
         _ => None,
     };
-    refused.map_or(Ok(()), |(found, remedy)| Err(Halt::Refused(Refusal::Gpu { found, remedy })))
+    refused.map_or(Ok(()), |(found, remedy)| Err(RunError::Refused(Refusal::Gpu { found, remedy })))
 }

@@ -7,9 +7,9 @@ mod accuracy;
 mod convert;
 pub(super) mod devices;
 mod outputs;
-mod peak;
 mod rehearsal;
 mod requirements;
+mod roofline;
 mod search;
 
 use std::fs;
@@ -19,7 +19,7 @@ use tracing::info;
 
 pub(crate) use self::convert::Observation;
 use super::Job;
-use super::session::{Halt, Session};
+use super::session::{RunError, Session};
 use crate::record::{Finding, StoreError};
 
 /// One thing that is found out before the first block.
@@ -39,14 +39,14 @@ trait Pass {
     }
 
     /// Finds it out. What cannot be found out of one cell is told beside the rest; what a user stopped is no finding.
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Self::Found, Halt>;
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Self::Found, RunError>;
 
     /// Says what is known, whoever found it; `took` is how long it took now.
-    fn tell(_job: &Job, _session: &mut Session<'_>, _took: Option<Duration>) {}
+    fn emit(_job: &Job, _session: &mut Session<'_>, _took: Option<Duration>) {}
 }
 
 /// A pass, started.
-type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), Halt>;
+type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), RunError>;
 
 /// All passes, in order.
 pub(super) const PASSES: [Step; 8] = [
@@ -55,13 +55,13 @@ pub(super) const PASSES: [Step; 8] = [
     step::<search::Search>,
     step::<rehearsal::Rehearsal>,
     step::<outputs::Outputs>,
-    step::<peak::Roofs>,
+    step::<roofline::MeasureRoofline>,
     step::<accuracy::Accuracy>,
     step::<requirements::Requirements>,
 ];
 
 /// Carries out a pass that is wanted and not over, keeps what it found, and says so.
-fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
+fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     let mut took = None;
     if P::is_wanted(job) && !P::is_there(job) {
         session.go_on()?;
@@ -73,7 +73,7 @@ fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), Halt> {
         took = Some(started.elapsed());
     }
     forget(job, P::SCRATCH)?;
-    P::tell(job, session, took);
+    P::emit(job, session, took);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::plan::Cell;
 use crate::quality::fidelity::{Fidelity, compare};
 use crate::record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::run::Job;
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use crate::worker::read_outputs;
 
 /// Who is compared with whom: for each cell the one that its outputs are compared with.
@@ -96,7 +96,7 @@ impl Pass for Outputs {
         job.record.folder.join(OUTPUTS).is_dir()
     }
 
-    fn carry_out(job: &mut Job, _: &mut Session<'_>) -> Result<Compared, Halt> {
+    fn carry_out(job: &mut Job, _: &mut Session<'_>) -> Result<Compared, RunError> {
         let references = References::of(&job.record.manifest);
         let found = references.0.iter().enumerate().filter_map(|(index, reference)| one(job, index, (*reference)?));
         Ok(Compared { fidelity: found.collect() })

@@ -18,7 +18,7 @@ use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::iteration_ns;
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::FailureKind;
@@ -66,7 +66,7 @@ impl Pass for Rehearsal {
         true
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
         let cells: Vec<usize> = job.record.manifest.plan.runnable().map(|(index, _)| index).collect();
         let total = cells.len();
         let references = References::of(&job.record.manifest);
@@ -85,16 +85,16 @@ impl Pass for Rehearsal {
             let outputs = outputs::outputs_folder(job, &references, index)?;
             let run = pilot(job, &cell, position as u32, outputs, session)?;
             run.write(&job.record.folder)?;
-            session.tell(&Event::Rehearsed { done: position + 1, total, run: &run });
+            session.emit(&Event::Rehearsed { done: position + 1, total, run: &run });
             ran_out.note(cell, &run);
             job.add(run);
         }
         Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large })
     }
 
-    fn tell(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
+    fn emit(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
         let took = session.elapsed();
-        session.tell(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took });
+        session.emit(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took });
     }
 }
 
@@ -140,7 +140,7 @@ fn pilot(
     position: u32,
     outputs: Option<PathBuf>,
     session: &mut Session<'_>,
-) -> Result<StoredRun, Halt> {
+) -> Result<StoredRun, RunError> {
     // What an interrupted rehearsal left behind may be half of an engine.
     drop(std::fs::remove_dir_all(job.engines().join(cell.id.to_string())));
     let plan = RunPlan {

@@ -1,14 +1,14 @@
 //! Conditions of a specification that are checked before anything is measured (`require`).
 
-use statistics::middle_half::MiddleHalf;
 use statistics::planning::typical_deviation;
+use statistics::trimmed_mean::TrimmedMean;
 
 use super::Pass;
 use crate::experiment::Grade;
 use crate::record::{Arm, Preview, StoredRun};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
 use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
@@ -32,20 +32,20 @@ impl Pass for Requirements {
         asks && !job.has_begun() && !job.has_nothing_to_run()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, RunError> {
         let Some(required) = job.record.manifest.experiment.require.grade else {
-            return Err(Halt::Refused(Refusal::Grade(None)));
+            return Err(RunError::Refused(Refusal::Grade(None)));
         };
-        session.tell(&Event::CheckingGrade { required, runs: RUNS });
+        session.emit(&Event::CheckingGrade { required, runs: RUNS });
         let preview = preview(job, session)?;
         // A control that cannot be run meets no requirement.
-        preview.filter(|preview| preview.grade <= required).ok_or(Halt::Refused(Refusal::Grade(preview)))
+        preview.filter(|preview| preview.grade <= required).ok_or(RunError::Refused(Refusal::Grade(preview)))
     }
 }
 
 /// Runs one cell a few times against itself, by the specification's own rules; no run of it is stored. `None` if no cell
 /// can be run, or runs fail.
-fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt> {
+fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, RunError> {
     let plan = &job.record.manifest.plan;
     let is_good = |index: &usize| !job.is_given_up(&plan.cells[*index]);
     let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
@@ -65,7 +65,7 @@ fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, Halt
         let sign = if pair % 2 == 0 { 1.0 } else { -1.0 };
         ratios.push(sign * (after.ln() - before.ln()));
     }
-    let half = MiddleHalf::of(&ratios);
+    let half = TrimmedMean::of(&ratios);
     let spread = half.and_then(|half| typical_deviation([(half.winsorised_deviation?, half.n)]));
     let preview = |in_twelve_blocks| Preview { grade: Grade::of(in_twelve_blocks), in_twelve_blocks };
     Ok(spread.and_then(Grade::finds).map(preview))
@@ -76,7 +76,7 @@ fn latency(run: &StoredRun) -> Option<f64> {
 }
 
 /// One run of the cell that is not stored; `None` if it fails.
-fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Result<Option<StoredRun>, Halt> {
+fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Result<Option<StoredRun>, RunError> {
     let cell = job.record.manifest.plan.cells[index];
     let measure = &job.record.manifest.experiment.measure;
     let iterations = job.iterations(&cell);

@@ -5,7 +5,7 @@ use statistics::quantile::quantile_support;
 use crate::experiment::Vocabulary;
 use crate::experiment::{Bound, Choose, Compare, Measure, Stop};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{BoundForm, ChooseForm};
 use crate::spec::note::Note;
 use crate::vocabulary::metric::{MetricReference, Unit};
@@ -15,7 +15,7 @@ use crate::experiment::Space;
 
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
 pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {
-    let place = Place::top("choose");
+    let place = DocumentPath::top("choose");
     let mut asked = Vec::new();
     for (place, text) in form.best.places(&place.key("best")) {
         let Some(metric) = metric::reference(text, &place, check) else { continue };
@@ -38,7 +38,12 @@ pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: 
     Some(Choose { best: *best, then: then.to_vec(), within })
 }
 
-pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Option<Bound> {
+pub(super) fn bound(
+    form: &BoundForm,
+    place: &DocumentPath,
+    vocabulary: &Vocabulary,
+    check: &mut Check<'_>,
+) -> Option<Bound> {
     let of = form.of.as_ref().map(|form| selection::expand(form, &place.key("where"), vocabulary, check));
     let metric = metric::reference(&form.metric, &place.key("metric"), check)?;
     let is_damaged = check.is_damaged(place);
@@ -75,10 +80,10 @@ pub(super) fn bound(form: &BoundForm, place: &Place, vocabulary: &Vocabulary, ch
 /// warned of.
 pub(super) fn raise_samples(
     measure: &mut Measure,
-    asked: impl Iterator<Item = (Place, MetricReference)>,
+    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
     check: &mut Check<'_>,
 ) {
-    let stop_place = Place::top("measure").key("stop");
+    let stop_place = DocumentPath::top("measure").key("stop");
     if check.is_damaged(&stop_place) {
         return;
     }
@@ -102,7 +107,13 @@ pub(super) fn raise_samples(
     }
 }
 
-fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32), stop: &Place, check: &mut Check<'_>) {
+fn too_few(
+    reference: MetricReference,
+    needed: u32,
+    (key, written): (&str, u32),
+    stop: &DocumentPath,
+    check: &mut Check<'_>,
+) {
     if written < needed {
         let message = format!(
             "`{reference}`, which `choose`, `goals`, `gate` or `pareto` uses, needs {needed} samples per run, but `{key}` is {written}"
@@ -114,8 +125,8 @@ fn too_few(reference: MetricReference, needed: u32, (key, written): (&str, u32),
 }
 
 /// Every metric that a question names, with its place.
-pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (Place, MetricReference)> {
-    let top = Place::top("choose");
+pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (DocumentPath, MetricReference)> {
+    let top = DocumentPath::top("choose");
     let best = std::iter::once(choose.best).chain(choose.then.iter().copied());
     let best = best.map(|metric| (top.key("best"), metric)).collect::<Vec<_>>();
     let bounds = choose.within.iter().enumerate();
@@ -124,7 +135,9 @@ pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (Place, Metric
 }
 
 /// The tail percentile that takes the most samples, with its place and their number.
-fn most_demanding(asked: impl Iterator<Item = (Place, MetricReference)>) -> Option<(Place, MetricReference, u32)> {
+fn most_demanding(
+    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
+) -> Option<(DocumentPath, MetricReference, u32)> {
     let tails = asked.filter(|(_, reference)| reference.statistic.is_tail());
     let needed = tails.filter_map(|(place, reference)| {
         let needed = reference.statistic.probability().and_then(quantile_support)?;

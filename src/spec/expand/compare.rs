@@ -4,7 +4,7 @@ use reading::nearest::list;
 
 use crate::experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
@@ -13,7 +13,7 @@ use crate::experiment::Space;
 
 /// Reads `compare`.
 pub(super) fn expand(form: &CompareForm, axes: &Space, check: &mut Check<'_>) -> Compare {
-    let top = Place::top("compare");
+    let top = DocumentPath::top("compare");
     let place = top.key("baseline");
     let vocabulary = axes.vocabulary();
     let baseline = form.baseline.as_ref().map(|form| selection::expand(form, &place, &vocabulary, check));
@@ -24,7 +24,7 @@ pub(super) fn expand(form: &CompareForm, axes: &Space, check: &mut Check<'_>) ->
 }
 
 /// A baseline on axes of one entry each has nothing to be compared with.
-fn check_baseline(baseline: &Selector, axes: &Space, place: &Place, check: &mut Check<'_>) {
+fn check_baseline(baseline: &Selector, axes: &Space, place: &DocumentPath, check: &mut Check<'_>) {
     if !axes.are_complete() || check.is_damaged(place) || !axes.compared(Some(baseline)).is_empty() {
         return;
     }
@@ -35,7 +35,7 @@ fn check_baseline(baseline: &Selector, axes: &Space, place: &Place, check: &mut 
 }
 
 /// Without a margin of their own, tails have the wider one of 5 % and the other (method 6.1).
-fn margin(form: &MarginForm, place: &Place, check: &mut Check<'_>) -> Margin {
+fn margin(form: &MarginForm, place: &DocumentPath, check: &mut Check<'_>) -> Margin {
     let unasked = Margin::default();
     let (default, tail) = match form {
         MarginForm::Ratio(text) => (measure::open_ratio(text, place, check), None),
@@ -55,7 +55,7 @@ pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
         RunsForm::Fixed(number) => Runs::fixed(*number),
         RunsForm::ByNeed(bounds) => {
             let bounds = [("min", bounds.min), ("max", bounds.max)];
-            let (min, max) = measure::bounds(bounds, &Place::top("runs"), check);
+            let (min, max) = measure::bounds(bounds, &DocumentPath::top("runs"), check);
             Runs { min, max }
         }
     }
@@ -63,9 +63,9 @@ pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
 
 /// Reads `require`, and refuses what it asks of GPUs where nothing is measured on one.
 pub(super) fn require(form: &RequireForm, devices: &[Device], check: &mut Check<'_>) -> Require {
-    let place = Place::top("require");
+    let place = DocumentPath::top("require");
     let asked = [("gpu_clocks", form.gpu_clocks.is_some()), ("foreign_processes", form.foreign_processes.is_some())];
-    let is_met_by_nothing = !check.is_damaged(&Place::top("devices")) && !devices.iter().any(Device::is_nvidia);
+    let is_met_by_nothing = !check.is_damaged(&DocumentPath::top("devices")) && !devices.iter().any(Device::is_nvidia);
     for (key, _) in asked.iter().filter(|(_, is_asked)| *is_asked && is_met_by_nothing) {
         let message = format!("`{key}` is for NVIDIA GPUs, but `devices` has none");
         check.error(&place.key(key), message, "leave it out, or add `cuda` to `devices`".to_owned());
@@ -80,7 +80,7 @@ pub(super) fn require(form: &RequireForm, devices: &[Device], check: &mut Check<
 
 /// Reads `budget`.
 pub(super) fn budget(form: Option<&DurationText>, check: &mut Check<'_>) -> Option<Nanos> {
-    form.map(|text| measure::positive(text, &Place::top("budget"), check))
+    form.map(|text| measure::positive(text, &DocumentPath::top("budget"), check))
 }
 
 #[cfg(test)]

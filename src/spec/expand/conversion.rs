@@ -2,7 +2,7 @@
 
 use crate::experiment::{ConversionSettings, Precision, Quantization, Variant};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{ConvertForm, VariantForm};
 
 /// Lays what is written over what the base says.
@@ -20,7 +20,7 @@ pub(super) fn overlay(settings: &mut ConversionSettings, form: &ConvertForm) {
 }
 
 /// Refuses keys that no variant of the entry has a use for.
-pub(super) fn check(form: &VariantForm, made: &[Variant], place: &Place, check: &mut Check<'_>) {
+pub(super) fn check(form: &VariantForm, made: &[Variant], place: &DocumentPath, check: &mut Check<'_>) {
     let Some(convert) = &form.convert else { return };
     let place = place.key("convert");
     if made.is_empty() {

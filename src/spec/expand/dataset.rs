@@ -6,7 +6,7 @@ use super::Axis;
 use super::models::report;
 use crate::experiment::{AccuracyMetric, Dataset, Model};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::DatasetForm;
 use crate::vocabulary::metric::MetricReference;
 
@@ -14,7 +14,12 @@ use crate::vocabulary::metric::MetricReference;
 const ENDINGS: [&str; 3] = ["npz", "npy", "parquet"];
 
 /// Reads a dataset; `None` where a file of it cannot be had.
-pub(super) fn expand(form: &DatasetForm, place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<Dataset> {
+pub(super) fn expand(
+    form: &DatasetForm,
+    place: &DocumentPath,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> Option<Dataset> {
     if check.is_damaged(&place.key("file")) {
         return None;
     }
@@ -50,7 +55,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 pub(super) fn file(
     text: &str,
     endings: &[&str],
-    place: &Place,
+    place: &DocumentPath,
     folder: &Path,
     check: &mut Check<'_>,
 ) -> Option<PathBuf> {
@@ -64,7 +69,7 @@ pub(super) fn file(
 }
 
 /// Refuses keys that would do nothing, and metrics that speak of different labels.
-fn check_use(form: &DatasetForm, place: &Place, check: &mut Check<'_>) {
+fn check_use(form: &DatasetForm, place: &DocumentPath, check: &mut Check<'_>) {
     let has_labels = form.labels.is_some();
     let idle = [("metrics", !form.metrics.is_empty()), ("output", form.output.is_some())];
     for (key, _) in idle.into_iter().filter(|(_, is_written)| *is_written && !has_labels) {
@@ -85,12 +90,12 @@ fn check_use(form: &DatasetForm, place: &Place, check: &mut Check<'_>) {
 
 /// Refuses metrics that no dataset can tell.
 pub(super) fn check_metrics(
-    asked: impl Iterator<Item = (Place, MetricReference)>,
+    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
     of_all: Option<&Dataset>,
     models: &Axis<Model>,
     check: &mut Check<'_>,
 ) {
-    if check.is_damaged(&Place::top("dataset")) || !models.is_complete {
+    if check.is_damaged(&DocumentPath::top("dataset")) || !models.is_complete {
         return;
     }
     let datasets: Vec<&Dataset> =

@@ -3,7 +3,7 @@
 use crate::experiment::{Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure};
 use crate::experiment::{Provider, Space, Variant};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::note::Note;
 
 /// Checks `measure.design`, and takes away the control where nothing is compared by design.
@@ -15,13 +15,13 @@ pub(super) fn check(
     workers: Workers<'_>,
     check: &mut Check<'_>,
 ) {
-    let place = Place::top("measure").key("design");
+    let place = DocumentPath::top("measure").key("design");
     if check.is_damaged(&place) {
         return;
     }
     check_slice_time(measure.design, check);
     check_pipelined(measure, workers.devices, check);
-    let compared = match check.is_damaged(&Place::top("compare").key("baseline")) || !axes.are_complete() {
+    let compared = match check.is_damaged(&DocumentPath::top("compare").key("baseline")) || !axes.are_complete() {
         true => None,
         false => Some(Compared::new(compare, matrix, axes)),
     };
@@ -79,7 +79,7 @@ impl Compared {
 }
 
 fn check_slice_time(design: Design, check: &mut Check<'_>) {
-    let place = Place::top("measure").key("slice_time");
+    let place = DocumentPath::top("measure").key("slice_time");
     let word = match design {
         Design::Slices | Design::Duet => return,
         Design::Blocks => "blocks",
@@ -93,11 +93,11 @@ fn check_slice_time(design: Design, check: &mut Check<'_>) {
 
 /// Where it could not be measured, a key that asks for it would do nothing.
 fn check_pipelined(measure: &Measure, devices: &[Device], check: &mut Check<'_>) {
-    let place = Place::top("measure").key("pipelined");
+    let place = DocumentPath::top("measure").key("pipelined");
     let has_stream =
         |device: &Device| Provider::of(device).is_some_and(|provider| provider.completion == Completion::Stream);
     let problem = match () {
-        () if measure.pipelined.is_none() || check.is_damaged(&Place::top("devices")) => return,
+        () if measure.pipelined.is_none() || check.is_damaged(&DocumentPath::top("devices")) => return,
         () if !devices.iter().any(has_stream) => "`pipelined` is only available for cuda and tensorrt",
         () if measure.boundary == Boundary::Host => "with `boundary: host` every call waits for its copies",
         () if measure.cache == Cache::Cold => "with several inferences in flight the caches are not cold",
@@ -106,7 +106,7 @@ fn check_pipelined(measure: &Measure, devices: &[Device], check: &mut Check<'_>)
     check.error(&place, problem.to_owned(), "leave `pipelined` out".to_owned());
 }
 
-fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &Place, check: &mut Check<'_>) {
+fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &DocumentPath, check: &mut Check<'_>) {
     if let Some(device) = devices.iter().find(|device| device.provider != "cpu") {
         let message = format!(
             "`design: duet` gives each side half of the processor, so it is for `cpu` alone, and `devices` has `{}`",
@@ -133,13 +133,13 @@ fn check_wraps(variants: &[Variant], check: &mut Check<'_>) {
     for variant in variants.iter().filter(|variant| variant.wrap.first().is_some_and(binds)) {
         let message = format!("`wrap` of `{}` binds processors, which `design: duet` does by itself", variant.name);
         let hint = "the cores in `wrap` have no effect; leave it out, or start perfrun itself under taskset";
-        check.warn(&Place::top("variants"), message, hint);
+        check.warn(&DocumentPath::top("variants"), message, hint);
     }
 }
 
 /// A control is a comparison too, and one that is made sequentially shows nothing but drift.
 fn take_control(compare: &mut Compare, check: &mut Check<'_>) {
-    let place = Place::top("compare").key("aa");
+    let place = DocumentPath::top("compare").key("aa");
     if compare.aa == Aa::Off || check.is_damaged(&place) {
         return;
     }

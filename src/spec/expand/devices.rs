@@ -8,7 +8,7 @@ use reading::nearest::suggestion;
 
 use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{OneOrMany, Ordered};
 use crate::spec::name::is_name;
 use crate::spec::wording::bad_name;
@@ -22,7 +22,7 @@ const MOST_DEVICES: u32 = 1024;
 pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'_>) -> BTreeMap<String, PathBuf> {
     let mut plugins = BTreeMap::new();
     for (name, text) in &form.0 {
-        let place = Place::top("plugins").key(name);
+        let place = DocumentPath::top("plugins").key(name);
         if name == Device::CPU {
             let message = "`cpu` is part of every runtime and cannot be a plug-in".to_owned();
             check.error(&place, message, "give the plug-in another name; `devices` can use it".to_owned());
@@ -42,7 +42,7 @@ pub(super) fn plugins(form: &Ordered<String>, folder: &Path, check: &mut Check<'
 
 /// Reads every device; `plugins` are those that the specification brings.
 pub(super) fn expand(form: &OneOrMany<String>, plugins: &Ordered<String>, check: &mut Check<'_>) -> Axis<Device> {
-    let top = Place::top("devices");
+    let top = DocumentPath::top("devices");
     let mut axis = Axis::default();
     let mut seen = HashSet::new();
     for (place, text) in form.places(&top) {

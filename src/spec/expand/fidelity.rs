@@ -4,7 +4,7 @@ use reading::nearest::suggestion;
 
 use crate::experiment::{FidelityLimits, FidelitySettings, Precision, Variant};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{FidelityForm, Ordered, RatioText};
 
 use super::Axis;
@@ -16,7 +16,7 @@ pub(super) fn expand(
     check: &mut Check<'_>,
 ) -> FidelitySettings {
     let mut settings = FidelitySettings::default();
-    let top = Place::top("fidelity");
+    let top = DocumentPath::top("fidelity");
     for (key, form) in &form.0 {
         let place = top.key(key);
         let names = variants.values.iter().map(|variant| variant.name.as_str());
@@ -35,7 +35,7 @@ pub(super) fn expand(
     settings
 }
 
-fn limits(form: &FidelityForm, place: &Place, check: &mut Check<'_>) -> FidelityLimits {
+fn limits(form: &FidelityForm, place: &DocumentPath, check: &mut Check<'_>) -> FidelityLimits {
     let mut share = |key: &str, text: &Option<RatioText>| {
         let place = place.key(key);
         let ratio: crate::vocabulary::quantity::Ratio = check.quantity(&place, &text.as_ref()?.0);

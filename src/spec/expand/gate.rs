@@ -2,7 +2,7 @@
 
 use crate::experiment::{Gate, Space};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::GateForm;
 use crate::vocabulary::metric::{Difference, MetricReference, Statistic};
 use crate::vocabulary::quantity::QuantityError;
@@ -51,12 +51,12 @@ fn hint(error: &QuantityError, reference: MetricReference) -> String {
 }
 
 /// Every metric that is gated, with its place.
-pub(super) fn references(gates: &[Gate]) -> impl Iterator<Item = (Place, MetricReference)> {
+pub(super) fn references(gates: &[Gate]) -> impl Iterator<Item = (DocumentPath, MetricReference)> {
     gates.iter().enumerate().map(|(index, gate)| (top().index(index).key("metric"), gate.metric))
 }
 
-fn top() -> Place {
-    Place::top("gate")
+fn top() -> DocumentPath {
+    DocumentPath::top("gate")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Compare, Goal};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{ExperimentForm, GoalForm};
 use crate::vocabulary::metric::MetricReference;
 
@@ -28,17 +28,17 @@ pub(super) fn expand(forms: &[GoalForm], axes: &Space, compare: &Compare, check:
 /// Refuses strictness about nothing.
 pub(super) fn check_strict(form: &ExperimentForm, check: &mut Check<'_>) {
     if form.goals_strict && form.goals.is_empty() && !check.is_damaged(&top()) {
-        let problem = check.at_key(&Place::top("goals_strict"), "`goals_strict` does nothing without `goals`");
+        let problem = check.at_key(&DocumentPath::top("goals_strict"), "`goals_strict` does nothing without `goals`");
         check.problems.push(problem.with_hint("add a goal, or leave it out"));
     }
 }
 
 /// Every metric that is promised, with its place.
-pub(super) fn references(goals: &[Goal]) -> impl Iterator<Item = (Place, MetricReference)> {
+pub(super) fn references(goals: &[Goal]) -> impl Iterator<Item = (DocumentPath, MetricReference)> {
     let metrics = goals.iter().enumerate();
     metrics.map(|(index, goal)| (top().index(index).key("metric"), goal.bound.metric))
 }
 
-fn top() -> Place {
-    Place::top("goals")
+fn top() -> DocumentPath {
+    DocumentPath::top("goals")
 }

@@ -7,7 +7,7 @@ use crate::data::digest;
 use crate::experiment::beyond_limit;
 use crate::experiment::{BATCH, BatchSearch, Combine, InputFile, InputPoint, Model, Values};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
 use crate::spec::form::{FillForm, FillWord, InputEntry, Inputs, OneOrMany, RANGE, SizeEntry, ValuesForm};
 use crate::spec::name::LONGEST;
@@ -25,7 +25,7 @@ enum Size {
 pub(super) fn expand(
     form: Option<&Inputs>,
     combine: Combine,
-    place: &Place,
+    place: &DocumentPath,
     folder: &Path,
     check: &mut Check<'_>,
 ) -> Axis<InputPoint> {
@@ -50,7 +50,7 @@ fn point(name: String, dimensions: BTreeMap<String, u64>) -> InputPoint {
 fn multiply(
     dimensions: &[(String, OneOrMany<SizeEntry>)],
     combine: Combine,
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) -> Axis<InputPoint> {
     let sizes =
@@ -140,7 +140,7 @@ fn short_labels<'a>(dimensions: impl Iterator<Item = &'a str>) -> Vec<(&'a str, 
 }
 
 /// The sizes of a dimension, ranges written out; none where one of them is wrong.
-fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &Place, check: &mut Check<'_>) -> Vec<Size> {
+fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &DocumentPath, check: &mut Check<'_>) -> Vec<Size> {
     let mut seen = std::collections::HashSet::new();
     let (mut sizes, mut is_complete) = (Vec::new(), true);
     for (place, entry) in entries.places(place) {
@@ -189,7 +189,12 @@ fn label(dimension: &str) -> String {
     if label.starts_with(|first: char| first.is_ascii_alphanumeric()) { label } else { format!("d{label}") }
 }
 
-fn read_entries(entries: &[InputEntry], place: &Place, folder: &Path, check: &mut Check<'_>) -> Axis<InputPoint> {
+fn read_entries(
+    entries: &[InputEntry],
+    place: &DocumentPath,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> Axis<InputPoint> {
     let mut axis = Axis::default();
     let mut names = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -226,7 +231,7 @@ fn read_entries(entries: &[InputEntry], place: &Place, folder: &Path, check: &mu
 }
 
 /// What fills every tensor, and what fills single ones.
-fn values(form: &ValuesForm, place: &Place, check: &mut Check<'_>) -> (Values, BTreeMap<String, Values>) {
+fn values(form: &ValuesForm, place: &DocumentPath, check: &mut Check<'_>) -> (Values, BTreeMap<String, Values>) {
     match form {
         ValuesForm::All(form) => (fill(form, place, check), BTreeMap::new()),
         ValuesForm::ByTensor(forms) => {
@@ -236,7 +241,7 @@ fn values(form: &ValuesForm, place: &Place, check: &mut Check<'_>) -> (Values, B
     }
 }
 
-fn fill(form: &FillForm, place: &Place, check: &mut Check<'_>) -> Values {
+fn fill(form: &FillForm, place: &DocumentPath, check: &mut Check<'_>) -> Values {
     match form {
         FillForm::Word(FillWord::Random) => Values::Random,
         FillForm::Word(FillWord::Zeros) => Values::Zeros,
@@ -266,7 +271,7 @@ fn fill(form: &FillForm, place: &Place, check: &mut Check<'_>) -> Values {
 const ENDINGS: [&str; 2] = ["npz", "npy"];
 
 /// A file with arrays, and what is in it.
-fn file(text: &str, place: &Place, folder: &Path, check: &mut Check<'_>) -> Option<InputFile> {
+fn file(text: &str, place: &DocumentPath, folder: &Path, check: &mut Check<'_>) -> Option<InputFile> {
     let path = dataset::file(text, &ENDINGS, place, folder, check)?;
     if check.depth == Depth::Names {
         return Some(InputFile { path, sha256: String::new() });
@@ -287,7 +292,7 @@ pub(super) fn check_dataset(inputs: &Axis<InputPoint>, models: &Axis<Model>, has
     for (index, _) in inputs.values.iter().enumerate().filter(|(_, point)| point.takes_dataset()) {
         let message = format!("`dataset` has no items: the model `{}` has no `dataset`", model.name);
         let hint = "add `dataset: { file: data.npz }`, or name a file here: `file: inputs.npz`";
-        check.error(&Place::top("inputs").index(index).key("values"), message, hint.to_owned());
+        check.error(&DocumentPath::top("inputs").index(index).key("values"), message, hint.to_owned());
     }
 }
 

@@ -2,16 +2,16 @@
 
 use crate::experiment::Vocabulary;
 use crate::experiment::{Axis as AxisName, Matrix, Selector};
-use crate::experiment::{MatrixProblem, Space};
+use crate::experiment::{MatrixError, Space};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{MatrixForm, SelectorForm};
 
 use super::selection;
 
 /// Reads `matrix`, checks its names, and refuses products that no machine could run.
 pub(super) fn expand(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) -> Matrix {
-    let top = Place::top("matrix");
+    let top = DocumentPath::top("matrix");
     check_zip(&form.zip, axes, &top.key("zip"), check);
     let vocabulary = axes.vocabulary();
     let exclude = selectors(&form.exclude, &top.key("exclude"), &vocabulary, check);
@@ -25,7 +25,12 @@ pub(super) fn expand(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) -> 
     Matrix { design: form.design, zip: form.zip.clone(), exclude, include }
 }
 
-fn selectors(forms: &[SelectorForm], place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Vec<Selector> {
+fn selectors(
+    forms: &[SelectorForm],
+    place: &DocumentPath,
+    vocabulary: &Vocabulary,
+    check: &mut Check<'_>,
+) -> Vec<Selector> {
     let mut selectors = Vec::with_capacity(forms.len());
     for (index, form) in forms.iter().enumerate() {
         if check.is_full() {
@@ -37,9 +42,15 @@ fn selectors(forms: &[SelectorForm], place: &Place, vocabulary: &Vocabulary, che
 }
 
 /// An added cell is one point: what leaves that open, or names what is not known, is not counted.
-fn check_include(selector: &Selector, axes: &Space, vocabulary: &Vocabulary, place: &Place, check: &mut Check<'_>) {
-    let is_judged = |problem: &MatrixProblem| match problem {
-        MatrixProblem::IncludeUnsaid { .. } => true,
+fn check_include(
+    selector: &Selector,
+    axes: &Space,
+    vocabulary: &Vocabulary,
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) {
+    let is_judged = |problem: &MatrixError| match problem {
+        MatrixError::IncludeUnsaid { .. } => true,
         _ => axes.are_complete() && selector.check(vocabulary).is_empty(),
     };
     if let Some(problem) = axes.included(selector).err().filter(is_judged) {
@@ -47,7 +58,7 @@ fn check_include(selector: &Selector, axes: &Space, vocabulary: &Vocabulary, pla
     }
 }
 
-fn check_zip(zips: &[Vec<AxisName>], axes: &Space, place: &Place, check: &mut Check<'_>) {
+fn check_zip(zips: &[Vec<AxisName>], axes: &Space, place: &DocumentPath, check: &mut Check<'_>) {
     for (group, position, problem) in axes.check_zip(zips) {
         let group = place.index(group);
         let place = position.map_or(group.clone(), |position| group.index(position));
@@ -59,8 +70,8 @@ fn check_zip(zips: &[Vec<AxisName>], axes: &Space, place: &Place, check: &mut Ch
 fn check_product(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) {
     let Err(problem) = axes.size(&axes.factors(&form.zip), form.design) else { return };
     let place = match &problem {
-        MatrixProblem::TooManyCells { largest, .. } => Place::top(largest.plural()),
-        _ => Place::top("matrix"),
+        MatrixError::TooManyCells { largest, .. } => DocumentPath::top(largest.plural()),
+        _ => DocumentPath::top("matrix"),
     };
     let described = check.at_key(&place, problem.to_string());
     check.problems.push(match problem.hint() {

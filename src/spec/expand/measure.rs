@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::experiment::{Backend, Measure, Mock, MockDevice, Stop, Warmup};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{
     BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, PrecisionStop, RatioText, StopForm, WarmupForm,
 };
@@ -12,7 +12,7 @@ use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Reads `measure`.
 pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
-    let place = Place::top("measure");
+    let place = DocumentPath::top("measure");
     let mut measure = Measure {
         warmup: warmup(&form.warmup, &place.key("warmup"), check),
         stop: stop(&form.stop, &place.key("stop"), check),
@@ -53,7 +53,7 @@ fn longest(measure: &Measure) -> Nanos {
     Nanos(warmup.0.saturating_add(stop.0))
 }
 
-fn warmup(form: &WarmupForm, place: &Place, check: &mut Check<'_>) -> Warmup {
+fn warmup(form: &WarmupForm, place: &DocumentPath, check: &mut Check<'_>) -> Warmup {
     match form {
         WarmupForm::Adaptive(form) => {
             let (min_time, max_time) = times(&form.min_time, &form.max_time, place, check);
@@ -65,7 +65,7 @@ fn warmup(form: &WarmupForm, place: &Place, check: &mut Check<'_>) -> Warmup {
     }
 }
 
-fn stop(form: &StopForm, place: &Place, check: &mut Check<'_>) -> Stop {
+fn stop(form: &StopForm, place: &DocumentPath, check: &mut Check<'_>) -> Stop {
     match form {
         StopForm::Precision(form) => precision_stop(form, place, check),
         StopForm::Samples(form) => {
@@ -77,7 +77,7 @@ fn stop(form: &StopForm, place: &Place, check: &mut Check<'_>) -> Stop {
     }
 }
 
-fn precision_stop(form: &PrecisionStop, place: &Place, check: &mut Check<'_>) -> Stop {
+fn precision_stop(form: &PrecisionStop, place: &DocumentPath, check: &mut Check<'_>) -> Stop {
     let samples = [("min_samples", form.min_samples), ("max_samples", form.max_samples)];
     let (min_samples, max_samples) = bounds(samples, place, check);
     let (min_time, max_time) = times(&form.min_time, &form.max_time, place, check);
@@ -93,7 +93,7 @@ fn precision_stop(form: &PrecisionStop, place: &Place, check: &mut Check<'_>) ->
 }
 
 /// `min_time` and `max_time`, which is more than zero.
-fn times(min: &DurationText, max: &DurationText, place: &Place, check: &mut Check<'_>) -> (Nanos, Nanos) {
+fn times(min: &DurationText, max: &DurationText, place: &DocumentPath, check: &mut Check<'_>) -> (Nanos, Nanos) {
     let min = check.quantity(&place.key("min_time"), &min.0);
     match positive(max, &place.key("max_time"), check) {
         // A problem of its own, which was told.
@@ -106,7 +106,7 @@ fn times(min: &DurationText, max: &DurationText, place: &Place, check: &mut Chec
 /// error where both are written.
 pub(super) fn bounds<T: Copy + PartialOrd + Display>(
     [(low_key, low), (high_key, high)]: [(&str, T); 2],
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) -> (T, T) {
     match [low_key, high_key].map(|key| check.has(&place.key(key))) {
@@ -122,7 +122,7 @@ pub(super) fn bounds<T: Copy + PartialOrd + Display>(
 }
 
 /// A duration that is more than zero.
-pub(super) fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>) -> Nanos {
+pub(super) fn positive(text: &DurationText, place: &DocumentPath, check: &mut Check<'_>) -> Nanos {
     let before = check.problems.len();
     let duration: Nanos = check.quantity(place, &text.0);
     if duration.0 == 0 && check.problems.len() == before {
@@ -132,7 +132,7 @@ pub(super) fn positive(text: &DurationText, place: &Place, check: &mut Check<'_>
 }
 
 /// A ratio between 0 and 1, neither included.
-pub(super) fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>) -> Ratio {
+pub(super) fn open_ratio(text: &RatioText, place: &DocumentPath, check: &mut Check<'_>) -> Ratio {
     let before = check.problems.len();
     let ratio: Ratio = check.quantity(place, &text.0);
     if !ratio.is_proper() && check.problems.len() == before {
@@ -150,11 +150,11 @@ pub(super) fn open_ratio(text: &RatioText, place: &Place, check: &mut Check<'_>)
 pub(super) fn backend(form: &BackendForm, check: &mut Check<'_>) -> Backend {
     match form {
         BackendForm::Plain(backend) => backend.clone(),
-        BackendForm::Mock(form) => Backend::Mock(mock(form, &Place::top("backend").key("mock"), check)),
+        BackendForm::Mock(form) => Backend::Mock(mock(form, &DocumentPath::top("backend").key("mock"), check)),
     }
 }
 
-fn mock(form: &MockForm, place: &Place, check: &mut Check<'_>) -> Mock {
+fn mock(form: &MockForm, place: &DocumentPath, check: &mut Check<'_>) -> Mock {
     let ar1: Ratio = check.quantity(&place.key("ar1"), &form.ar1.0);
     if ar1.0 >= 1.0 {
         check.error(&place.key("ar1"), format!("`ar1` is `{}`; it must be less than 1", form.ar1.0), None);
@@ -176,7 +176,7 @@ fn mock(form: &MockForm, place: &Place, check: &mut Check<'_>) -> Mock {
     }
 }
 
-fn mock_device(form: &MockDeviceForm, place: &Place, check: &mut Check<'_>) -> MockDevice {
+fn mock_device(form: &MockDeviceForm, place: &DocumentPath, check: &mut Check<'_>) -> MockDevice {
     let mut share = |key: &str, text: &RatioText| -> Ratio { check.quantity(&place.key(key), &text.0) };
     MockDevice {
         clocks: form.clocks.clone(),

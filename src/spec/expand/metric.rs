@@ -4,7 +4,7 @@ use reading::nearest::{list, nearest, suggestion};
 
 use crate::experiment::Compare;
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{BoundText, MetricText};
 use crate::vocabulary::metric::{
     Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit, ValueKind, read_value,
@@ -19,7 +19,7 @@ fn known() -> impl Iterator<Item = &'static Metric> + Clone {
 }
 
 /// Reads a reference; one that names nothing is a problem with the nearest that does.
-pub(super) fn reference(text: &MetricText, place: &Place, check: &mut Check<'_>) -> Option<MetricReference> {
+pub(super) fn reference(text: &MetricText, place: &DocumentPath, check: &mut Check<'_>) -> Option<MetricReference> {
     match text.0.trim().parse::<MetricReference>() {
         Ok(reference) => Some(reference),
         Err(error) => {
@@ -57,7 +57,7 @@ fn hint(error: &ReferenceError, text: &str) -> Option<String> {
 }
 
 /// Refuses metrics by which nothing can be better than something else.
-pub(super) fn check_direction(reference: MetricReference, place: &Place, check: &mut Check<'_>) {
+pub(super) fn check_direction(reference: MetricReference, place: &DocumentPath, check: &mut Check<'_>) {
     if reference.metric.direction != Direction::Neutral {
         return;
     }
@@ -71,10 +71,10 @@ pub(super) fn check_speedup(
     reference: MetricReference,
     axes: &Space,
     compare: &Compare,
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) {
-    let is_known = axes.are_complete() && !check.is_damaged(&Place::top("compare").key("baseline"));
+    let is_known = axes.are_complete() && !check.is_damaged(&DocumentPath::top("compare").key("baseline"));
     if reference.is_speedup() && is_known && axes.compared(compare.baseline.as_ref()).is_empty() {
         let message = "there is no `speedup` where nothing is compared";
         let hint = "give `variants` a second entry, or name an axis of several in `compare.baseline`";
@@ -96,7 +96,12 @@ pub(super) fn example(reference: MetricReference) -> &'static str {
 }
 
 /// Reads a value in the unit that the metric is stored in: nanoseconds, bytes, a second, ratios, counts.
-pub(super) fn value(text: &BoundText, reference: MetricReference, place: &Place, check: &mut Check<'_>) -> Option<f64> {
+pub(super) fn value(
+    text: &BoundText,
+    reference: MetricReference,
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) -> Option<f64> {
     let text = text.0.trim();
     match read_value(text, reference) {
         Ok(value) => Some(value),

@@ -31,7 +31,7 @@ pub(super) mod variants;
 use std::path::Path;
 
 use super::check::Check;
-use super::document::Place;
+use super::document::DocumentPath;
 use super::form::ExperimentForm;
 use super::name::is_name;
 use super::wording::bad_name;
@@ -79,18 +79,18 @@ enum BackendKind {
 /// Expands every form. The experiment is to be used only where `check` has no problems.
 pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, check: &mut Check<'_>) -> Experiment {
     let kind = match &form.backend {
-        _ if check.is_damaged(&Place::top("backend")) => BackendKind::Unknown,
+        _ if check.is_damaged(&DocumentPath::top("backend")) => BackendKind::Unknown,
         form if form.reads_models() => BackendKind::ReadsModels,
         _ => BackendKind::Scripted,
     };
     let name = form.name.as_ref().map_or(default_name, |name| &name.0).to_owned();
-    if form.name.is_none() && !is_name(&name) && !check.is_damaged(&Place::top("name")) {
-        let problem = check.at_key(&Place::default(), "");
+    if form.name.is_none() && !is_name(&name) && !check.is_damaged(&DocumentPath::top("name")) {
+        let problem = check.at_key(&DocumentPath::default(), "");
         let problem = bad_name(problem, "the experiment's name, taken from the file,", &name);
         check.problems.push(problem.with_hint("add a `name`"));
     }
     let models = models::expand(form, folder, kind, check);
-    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &Place::top("inputs"), folder, check);
+    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
     let variants = variants::expand(form, &models, kind, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);
@@ -120,7 +120,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
     choose::raise_samples(&mut measure, asked, check);
     let dataset = form.dataset.as_ref();
-    let dataset = dataset.and_then(|form| dataset::expand(form, &Place::top("dataset"), folder, check));
+    let dataset = dataset.and_then(|form| dataset::expand(form, &DocumentPath::top("dataset"), folder, check));
     inputs::check_dataset(&inputs, &models, form.dataset.is_some(), check);
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
     let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));

@@ -9,8 +9,8 @@ use crate::data::digest;
 use crate::experiment::is_glob;
 use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
-use crate::spec::files::{Depth, FileProblem};
+use crate::spec::document::DocumentPath;
+use crate::spec::files::{Depth, SpecFileError};
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
@@ -19,7 +19,7 @@ use super::{Axis, BackendKind, dataset, inputs};
 
 /// A model with the place that it comes from and the path as the user would write it.
 struct Found {
-    place: Place,
+    place: DocumentPath,
     written: String,
     /// True for a file of a folder or of a glob, whose place is shared.
     is_one_of_many: bool,
@@ -28,7 +28,7 @@ struct Found {
 
 /// Every model in the order of the file; those of a folder or glob in the order of their paths.
 pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind, check: &mut Check<'_>) -> Axis<Model> {
-    let (top, combine) = (Place::top("models"), form.matrix.design);
+    let (top, combine) = (DocumentPath::top("models"), form.matrix.design);
     let mut is_complete = !check.is_damaged(&top);
     let mut found = Vec::new();
     for (place, entry) in form.models.places(&top) {
@@ -53,7 +53,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
 }
 
 /// `zoo:resnet50`.
-fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> {
+fn from_word(text: &str, place: &DocumentPath, check: &mut Check<'_>) -> Option<Found> {
     let name = text.strip_prefix(ZOO).unwrap_or(text).trim();
     let Some(network) = Network::of_name(name) else {
         let known = Network::ALL.map(Network::name);
@@ -64,14 +64,14 @@ fn from_word(text: &str, place: &Place, check: &mut Check<'_>) -> Option<Found> 
 }
 
 /// A model that is no file of the user's.
-fn of_source(source: Source, name: &str, written: &str, place: &Place) -> Found {
+fn of_source(source: Source, name: &str, written: &str, place: &DocumentPath) -> Found {
     let (name, source) = (name.to_owned(), Some(source));
     let model = Model { source, ..Model::new(name, None) };
     Found { place: place.clone(), written: written.to_owned(), is_one_of_many: false, model }
 }
 
 /// The model of a form that names a network or a place to fetch it from, if it does.
-fn from_source(form: &ModelForm, place: &Place, check: &mut Check<'_>) -> Option<Option<Found>> {
+fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) -> Option<Option<Found>> {
     let written = [("path", form.path.is_some()), ("zoo", form.zoo.is_some()), ("url", form.url.is_some())];
     let mut written = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| key);
     let (first, second) = (written.next(), written.next());
@@ -113,7 +113,13 @@ fn is_mock_name(folder: &Path, text: &str) -> bool {
 }
 
 /// The models of a path, folder or glob; `place` is the entry's, `path_place` the text's.
-fn from_path(text: &str, place: &Place, path_place: &Place, folder: &Path, check: &mut Check<'_>) -> Vec<Found> {
+fn from_path(
+    text: &str,
+    place: &DocumentPath,
+    path_place: &DocumentPath,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> Vec<Found> {
     let files = match check.depth.find(folder, text) {
         Ok(files) => files,
         Err(problem) => {
@@ -142,14 +148,14 @@ fn relative(folder: &Path, path: &Path) -> String {
     path.strip_prefix(&folder).unwrap_or(path).display().to_string()
 }
 
-pub(super) fn report(problem: FileProblem, place: &Place, check: &mut Check<'_>) {
+pub(super) fn report(problem: SpecFileError, place: &DocumentPath, check: &mut Check<'_>) {
     check.error(place, problem.message, problem.hint);
 }
 
 fn from_form(
     form: &ModelForm,
     combine: Combine,
-    place: &Place,
+    place: &DocumentPath,
     folder: &Path,
     backend: BackendKind,
     check: &mut Check<'_>,
@@ -200,7 +206,12 @@ fn from_form(
 }
 
 /// The user's own files for variants of a model.
-fn own_files(form: &ModelForm, place: &Place, folder: &Path, check: &mut Check<'_>) -> BTreeMap<String, PathBuf> {
+fn own_files(
+    form: &ModelForm,
+    place: &DocumentPath,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> BTreeMap<String, PathBuf> {
     let place = place.key("files");
     let mut own = BTreeMap::new();
     for (key, text) in &form.files.0 {
@@ -225,7 +236,7 @@ pub(super) fn check_files(
     }
     let mut known: Vec<&str> = variants.values.iter().map(|variant| variant.name.as_str()).collect();
     known.extend(variants.values.iter().map(|variant| variant.precision.name()));
-    for (place, entry) in form.models.places(&Place::top("models")) {
+    for (place, entry) in form.models.places(&DocumentPath::top("models")) {
         let ModelEntry::Form(form) = entry else { continue };
         for (key, _) in form.files.0.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
             let place = place.key("files").key(key);

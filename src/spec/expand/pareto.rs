@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::MetricText;
 use crate::vocabulary::metric::MetricReference;
 
@@ -14,7 +14,7 @@ pub(super) fn expand(texts: &[MetricText], check: &mut Check<'_>) -> Vec<MetricR
     let mut metrics = Vec::with_capacity(texts.len());
     let mut seen = HashSet::new();
     for (index, text) in texts.iter().enumerate() {
-        let place = Place::top("pareto").index(index);
+        let place = DocumentPath::top("pareto").index(index);
         let Some(reference) = metric::reference(text, &place, check) else { continue };
         metric::check_direction(reference, &place, check);
         if !seen.insert(reference.to_string()) {
@@ -30,8 +30,8 @@ pub(super) fn expand(texts: &[MetricText], check: &mut Check<'_>) -> Vec<MetricR
 }
 
 /// The metrics with their places.
-pub(super) fn places(metrics: &[MetricReference]) -> impl Iterator<Item = (Place, MetricReference)> {
-    metrics.iter().enumerate().map(|(index, metric)| (Place::top("pareto").index(index), *metric))
+pub(super) fn places(metrics: &[MetricReference]) -> impl Iterator<Item = (DocumentPath, MetricReference)> {
+    metrics.iter().enumerate().map(|(index, metric)| (DocumentPath::top("pareto").index(index), *metric))
 }
 
 #[cfg(test)]

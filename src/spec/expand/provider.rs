@@ -6,7 +6,7 @@ use reading::nearest::nearest;
 
 use crate::experiment::{Device, Provider};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
 
 use super::{Axis, devices};
@@ -19,7 +19,7 @@ pub(super) fn overlay(
     options: &mut BTreeMap<String, BTreeMap<String, String>>,
     form: &Ordered<ProviderForm>,
     plugins: &Ordered<String>,
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) {
     for (provider, form) in &form.0 {
@@ -51,7 +51,7 @@ pub(super) fn overlay(
 }
 
 /// ONNX Runtime's own spelling of the value, `0` or `1`.
-fn cpu_option(name: &str, value: &str, place: &Place, check: &mut Check<'_>) -> Option<String> {
+fn cpu_option(name: &str, value: &str, place: &DocumentPath, check: &mut Check<'_>) -> Option<String> {
     if !CPU_OPTIONS.contains(&name) {
         let problem = check.at_key(place, format!("the provider `cpu` has no option `{name}`"));
         let hint = match nearest(name, CPU_OPTIONS) {
@@ -76,7 +76,7 @@ pub(super) fn check_used(form: &ExperimentForm, devices: &Axis<Device>, check: &
     if !devices.is_complete {
         return;
     }
-    for (place, entry) in form.variants.places(&Place::top("variants")) {
+    for (place, entry) in form.variants.places(&DocumentPath::top("variants")) {
         let VariantEntry::Form(variant) = entry else { continue };
         for (provider, _) in &variant.provider.0 {
             let is_used = devices.values.iter().any(|device| device.provider == *provider);

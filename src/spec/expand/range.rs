@@ -2,11 +2,11 @@
 
 use crate::experiment::beyond_limit;
 use crate::spec::check::Check;
-use crate::spec::document::Place;
-use crate::spec::form::{RangeForm, RangeProblem};
+use crate::spec::document::DocumentPath;
+use crate::spec::form::{RangeError, RangeForm};
 
 /// The numbers of a range; none where something is wrong with it.
-pub(super) fn numbers(form: &RangeForm, place: &Place, check: &mut Check<'_>) -> Vec<u64> {
+pub(super) fn numbers(form: &RangeForm, place: &DocumentPath, check: &mut Check<'_>) -> Vec<u64> {
     match form.count() {
         Ok(count) => match beyond_limit("this range comes", count, "numbers") {
             Some(message) => check.error(place, message, "take larger steps".to_owned()),
@@ -17,21 +17,21 @@ pub(super) fn numbers(form: &RangeForm, place: &Place, check: &mut Check<'_>) ->
     Vec::new()
 }
 
-fn complain(problem: RangeProblem, form: &RangeForm, place: &Place, check: &mut Check<'_>) {
+fn complain(problem: RangeError, form: &RangeForm, place: &DocumentPath, check: &mut Check<'_>) {
     let RangeForm { from, to, .. } = form;
     match problem {
-        RangeProblem::NoStep => {
+        RangeError::NoStep => {
             let hint = format!("add a step: `{{ from: {from}, to: {to}, times: 2 }}`, or `plus: 1`");
             check.error(place, "this range has no step", hint);
         }
-        RangeProblem::TwoSteps => {
+        RangeError::TwoSteps => {
             check.error(place, "a range has one step, either `times` or `plus`", "leave one out".to_owned());
         }
-        RangeProblem::Backwards => {
+        RangeError::Backwards => {
             let message = format!("`from` is {from}, more than `to`, {to}; a range ascends");
             check.error(&place.key("from"), message, None);
         }
-        RangeProblem::TimesZero => {
+        RangeError::TimesZero => {
             let hint = "begin with 1, or write `plus` in place of `times`".to_owned();
             check.error(&place.key("from"), "`from` is 0, so multiplying never gets beyond 0", hint);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{bad_name, quote};
@@ -18,7 +18,7 @@ pub(super) fn expand(
     backend: BackendKind,
     check: &mut Check<'_>,
 ) -> Axis<Runtime> {
-    let top = Place::top("runtimes");
+    let top = DocumentPath::top("runtimes");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut names = Vec::new();
     for (place, entry) in form.runtimes.iter().flat_map(|entries| entries.places(&top)) {
@@ -39,7 +39,7 @@ pub(super) fn expand(
 }
 
 /// A bare word is a version; the mock backend has none, so that there it is a name.
-fn from_word(text: &str, place: &Place, backend: BackendKind, check: &mut Check<'_>) -> Option<Runtime> {
+fn from_word(text: &str, place: &DocumentPath, backend: BackendKind, check: &mut Check<'_>) -> Option<Runtime> {
     let looks_like_number = text.parse::<f64>().is_ok();
     if backend != BackendKind::ReadsModels && !looks_like_number {
         if !is_name(text) {
@@ -53,7 +53,7 @@ fn from_word(text: &str, place: &Place, backend: BackendKind, check: &mut Check<
 }
 
 /// A version that perfrun can open; whether there is one is known once it is fetched.
-fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'_>) -> Option<String> {
+fn read_version(text: &str, package: Package, place: &DocumentPath, check: &mut Check<'_>) -> Option<String> {
     let known = package.versions();
     let numbers = version_numbers(text);
     if numbers.is_some_and(is_new_enough) {
@@ -82,7 +82,7 @@ fn read_version(text: &str, package: Package, place: &Place, check: &mut Check<'
 
 fn from_form(
     form: &RuntimeForm,
-    place: &Place,
+    place: &DocumentPath,
     folder: &Path,
     backend: BackendKind,
     check: &mut Check<'_>,

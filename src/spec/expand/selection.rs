@@ -3,11 +3,16 @@
 use crate::experiment::Selector;
 use crate::experiment::{SelectorError, Vocabulary};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::SelectorForm;
 
 /// Reads the selector at `place`; what it names and the experiment does not know is a problem.
-pub(super) fn expand(form: &SelectorForm, place: &Place, vocabulary: &Vocabulary, check: &mut Check<'_>) -> Selector {
+pub(super) fn expand(
+    form: &SelectorForm,
+    place: &DocumentPath,
+    vocabulary: &Vocabulary,
+    check: &mut Check<'_>,
+) -> Selector {
     let patterns =
         form.0.0.iter().map(|(key, patterns)| {
             (key.clone(), patterns.as_slice().iter().map(|pattern| pattern.0.clone()).collect())
@@ -20,7 +25,7 @@ pub(super) fn expand(form: &SelectorForm, place: &Place, vocabulary: &Vocabulary
 }
 
 /// A selector's error at the key or the pattern that it is about.
-fn report(error: &SelectorError, form: &SelectorForm, place: &Place, check: &mut Check<'_>) {
+fn report(error: &SelectorError, form: &SelectorForm, place: &DocumentPath, check: &mut Check<'_>) {
     let (key, pattern) = error.subject();
     let place = place.key(key);
     let problem = match pattern {

@@ -3,7 +3,7 @@
 use reading::nearest::nearest;
 
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{Ordered, Setting};
 
 /// Entries of ONNX Runtime 1.31, from `onnxruntime_session_options_config_keys.h`.
@@ -47,7 +47,7 @@ const KEYS: [&str; 36] = [
 ];
 
 /// Warns of entries whose names differ from a known one by a few letters; of others nothing is known.
-pub(super) fn check(form: &Ordered<Setting>, place: &Place, check: &mut Check<'_>) {
+pub(super) fn check(form: &Ordered<Setting>, place: &DocumentPath, check: &mut Check<'_>) {
     for (key, _) in form.0.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
         if let Some(near) = nearest(key, KEYS) {
             let message = format!("`{key}` is not a known session entry, and ONNX Runtime ignores unknown ones");

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::experiment::{Axis as AxisName, Compare, Matrix, TableSpec};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::{CoordinateWord, MetricText, OneOrMany, TableForm};
 use crate::vocabulary::metric::MetricReference;
 
@@ -19,7 +19,7 @@ pub(super) fn expand(
     compare: &Compare,
     check: &mut Check<'_>,
 ) -> Vec<TableSpec> {
-    let top = Place::top("tables");
+    let top = DocumentPath::top("tables");
     let mut tables = Vec::with_capacity(forms.len());
     let mut names = Vec::with_capacity(forms.len());
     for (index, form) in forms.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn expand(
 fn read_axes(
     words: &OneOrMany<CoordinateWord>,
     known: &Space,
-    place: &Place,
+    place: &DocumentPath,
     used: &mut Vec<AxisName>,
     check: &mut Check<'_>,
 ) -> Vec<AxisName> {
@@ -62,8 +62,15 @@ fn read_axes(
 }
 
 /// Every axis of several entries must stand in the table, or several cells fall on one place.
-fn check_cover(name: &str, used: &[AxisName], axes: &Space, matrix: &Matrix, place: &Place, check: &mut Check<'_>) {
-    if check.is_damaged(&Place::top("matrix")) {
+fn check_cover(
+    name: &str,
+    used: &[AxisName],
+    axes: &Space,
+    matrix: &Matrix,
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) {
+    if check.is_damaged(&DocumentPath::top("matrix")) {
         return;
     }
     // An axis that walks with another is told by it, unless added cells break the step.
@@ -87,7 +94,7 @@ fn check_cover(name: &str, used: &[AxisName], axes: &Space, matrix: &Matrix, pla
 
 fn read_metrics(
     texts: &OneOrMany<MetricText>,
-    place: &Place,
+    place: &DocumentPath,
     axes: &Space,
     compare: &Compare,
     check: &mut Check<'_>,

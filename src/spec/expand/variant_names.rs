@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::experiment::{Model, Precision, Variant};
 use crate::spec::check::Check;
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 use crate::spec::form::VariantForm;
 use crate::spec::note::Note;
 
@@ -20,7 +20,7 @@ pub(super) fn check_precision(
     form: &VariantForm,
     made: &[Variant],
     models: &Axis<Model>,
-    place: &Place,
+    place: &DocumentPath,
     backend: BackendKind,
     check: &mut Check<'_>,
 ) {

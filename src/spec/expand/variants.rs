@@ -9,7 +9,7 @@ use crate::experiment::{
     Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant,
 };
 use crate::spec::check::Check;
-use crate::spec::document::{Place, Step};
+use crate::spec::document::{DocumentPath, Step};
 use crate::spec::form::{
     ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
@@ -26,7 +26,7 @@ pub(super) fn expand(
     backend: BackendKind,
     check: &mut Check<'_>,
 ) -> Axis<Variant> {
-    let top = Place::top("variants");
+    let top = DocumentPath::top("variants");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut names = Vec::new();
     let (written, plugins, combine) = (written_names(&form.variants), &form.plugins, form.matrix.design);
@@ -82,7 +82,7 @@ fn written_names(entries: &OneOrMany<VariantEntry>) -> Written {
 }
 
 /// A bare word is a precision; the mock backend has none, so that there it is a name.
-fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<'_>) -> Option<Variant> {
+fn from_word(word: &str, place: &DocumentPath, backend: BackendKind, check: &mut Check<'_>) -> Option<Variant> {
     if check.is_full() {
         return None;
     }
@@ -107,7 +107,7 @@ fn from_word(word: &str, place: &Place, backend: BackendKind, check: &mut Check<
     None
 }
 
-fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &mut Check<'_>) {
+fn check_mock(form: &VariantForm, place: &DocumentPath, backend: BackendKind, check: &mut Check<'_>) {
     if form.mock.is_some() && backend == BackendKind::ReadsModels {
         let problem = check.at_key(&place.key("mock"), "`mock` has no effect with the backend `onnxruntime`");
         check.problems.push(problem.with_hint("write `backend: mock`, or leave the key out"));
@@ -117,7 +117,7 @@ fn check_mock(form: &VariantForm, place: &Place, backend: BackendKind, check: &m
 fn from_form(
     form: &VariantForm,
     combine: Combine,
-    place: &Place,
+    place: &DocumentPath,
     earlier: &Axis<Variant>,
     written: &Written,
     plugins: &Ordered<String>,
@@ -155,7 +155,7 @@ fn from_form(
     made
 }
 
-fn unknown_base(base: &str, place: &Place, earlier: &Axis<Variant>, written: &Written, check: &mut Check<'_>) {
+fn unknown_base(base: &str, place: &DocumentPath, earlier: &Axis<Variant>, written: &Written, check: &mut Check<'_>) {
     let place = place.key("base");
     if let Some((at, _)) = written.names.iter().find(|(_, name)| name == base) {
         // An entry above that has no variant is wrong itself, and has its own problem.
@@ -181,7 +181,7 @@ fn overlay(settings: &mut BTreeMap<String, String>, form: &Ordered<Setting>) {
     settings.extend(form.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())));
 }
 
-fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Place, check: &mut Check<'_>) {
+fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &DocumentPath, check: &mut Check<'_>) {
     if let Some(scale) = &form.scale {
         let place = place.key("scale");
         let scale: Ratio = check.quantity(&place, &scale.0);
@@ -223,7 +223,7 @@ fn multiply(
     start: Variant,
     form: &VariantForm,
     combine: Combine,
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) -> Vec<Variant> {
     let count = combine.count(lengths(form).into_iter());
@@ -268,7 +268,7 @@ fn combinations(start: Variant, form: &VariantForm, combine: Combine) -> Vec<Var
 
 /// Parallel execution on one thread, which ONNX Runtime turns into sequential without a word; and threads that
 /// sequential execution has no use for.
-fn check_execution(form: &VariantForm, made: &[Variant], place: &Place, check: &mut Check<'_>) {
+fn check_execution(form: &VariantForm, made: &[Variant], place: &DocumentPath, check: &mut Check<'_>) {
     let has_threads = |variant: &&Variant| variant.threads.inter.is_some_and(|inter| inter > 1);
     let is_parallel = |variant: &&Variant| variant.execution == Some(Execution::Parallel);
     let key = if form.execution.is_some() { place.key("execution") } else { place.clone() };
@@ -287,7 +287,7 @@ fn check_execution(form: &VariantForm, made: &[Variant], place: &Place, check: &
 /// Thread counts with their ranges written out; a range that is wrong is left as it is, which makes no variant.
 fn write_out(
     threads: &Option<OneOrMany<ThreadsEntry>>,
-    place: &Place,
+    place: &DocumentPath,
     check: &mut Check<'_>,
 ) -> Option<OneOrMany<ThreadsEntry>> {
     let entries = threads.as_ref()?;

@@ -35,7 +35,7 @@ pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
-pub(super) use range::{RangeForm, RangeProblem};
+pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
     BoundText, DURATION_PATTERN, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN, RatioText,

@@ -34,7 +34,7 @@ enum Step {
 
 /// Why a form is no range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::spec) enum RangeProblem {
+pub(in crate::spec) enum RangeError {
     /// Neither `times` nor `plus`.
     NoStep,
     /// Both.
@@ -47,7 +47,7 @@ pub(in crate::spec) enum RangeProblem {
 
 impl RangeForm {
     /// How many numbers it has, none of which is made.
-    pub(in crate::spec) fn count(&self) -> Result<u128, RangeProblem> {
+    pub(in crate::spec) fn count(&self) -> Result<u128, RangeError> {
         Ok(match self.step()? {
             Step::Plus(distance) => u128::from((self.to - self.from) / distance.max(1)) + 1,
             Step::Times(_) => self.numbers()?.count() as u128,
@@ -55,7 +55,7 @@ impl RangeForm {
     }
 
     /// The numbers, ascending.
-    pub(in crate::spec) fn numbers(&self) -> Result<impl Iterator<Item = u64> + use<>, RangeProblem> {
+    pub(in crate::spec) fn numbers(&self) -> Result<impl Iterator<Item = u64> + use<>, RangeError> {
         let (step, to) = (self.step()?, self.to);
         let next = move |number: &u64| match step {
             Step::Times(factor) => number.checked_mul(factor.max(2)),
@@ -64,16 +64,16 @@ impl RangeForm {
         Ok(std::iter::successors(Some(self.from), next).take_while(move |number| *number <= to))
     }
 
-    fn step(&self) -> Result<Step, RangeProblem> {
+    fn step(&self) -> Result<Step, RangeError> {
         let step = match (self.times, self.plus) {
-            (None, None) => return Err(RangeProblem::NoStep),
-            (Some(_), Some(_)) => return Err(RangeProblem::TwoSteps),
+            (None, None) => return Err(RangeError::NoStep),
+            (Some(_), Some(_)) => return Err(RangeError::TwoSteps),
             (Some(factor), None) => Step::Times(factor),
             (None, Some(distance)) => Step::Plus(distance),
         };
         match step {
-            _ if self.from > self.to => Err(RangeProblem::Backwards),
-            Step::Times(_) if self.from == 0 => Err(RangeProblem::TimesZero),
+            _ if self.from > self.to => Err(RangeError::Backwards),
+            Step::Times(_) if self.from == 0 => Err(RangeError::TimesZero),
             step => Ok(step),
         }
     }
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn range(from: u64, to: u64, times: Option<u64>, plus: Option<u64>) -> Result<Vec<u64>, RangeProblem> {
+    fn range(from: u64, to: u64, times: Option<u64>, plus: Option<u64>) -> Result<Vec<u64>, RangeError> {
         RangeForm { from, to, times, plus }.numbers().map(Iterator::collect)
     }
 
@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn what_is_no_range_says_why() {
-        assert_eq!(range(1, 8, None, None), Err(RangeProblem::NoStep));
-        assert_eq!(range(1, 8, Some(2), Some(2)), Err(RangeProblem::TwoSteps));
-        assert_eq!(range(8, 1, Some(2), None), Err(RangeProblem::Backwards));
-        assert_eq!(range(0, 8, Some(2), None), Err(RangeProblem::TimesZero));
+        assert_eq!(range(1, 8, None, None), Err(RangeError::NoStep));
+        assert_eq!(range(1, 8, Some(2), Some(2)), Err(RangeError::TwoSteps));
+        assert_eq!(range(8, 1, Some(2), None), Err(RangeError::Backwards));
+        assert_eq!(range(0, 8, Some(2), None), Err(RangeError::TimesZero));
     }
 
     proptest! {

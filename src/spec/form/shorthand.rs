@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::spec::document::Place;
+use crate::spec::document::DocumentPath;
 
 /// A value, or a list of at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl<T> OneOrMany<T> {
     }
 
     /// The values with their places, given the place of the whole.
-    pub(in crate::spec) fn places(&self, place: &Place) -> Vec<(Place, &T)> {
+    pub(in crate::spec) fn places(&self, place: &DocumentPath) -> Vec<(DocumentPath, &T)> {
         match self {
             OneOrMany::One(value) => vec![(place.clone(), value)],
             OneOrMany::Many(values) => {

@@ -12,11 +12,11 @@ pub enum ExitCode {
     /// Internal fault.
     Internal,
     /// What the user can mend.
-    Mendable,
+    UserError,
     /// Some runs failed, or what was asked for could not be measured.
     RunsFailed,
     /// A gate fell: a goal was missed.
-    GateFell,
+    CheckFailed,
     /// Interrupted, with everything finished so far kept.
     Interrupted,
     /// What `git bisect run` is told.
@@ -39,8 +39,8 @@ impl ExitCode {
     pub const ALL: [ExitCode; 6] = [
         ExitCode::Interrupted,
         ExitCode::Internal,
-        ExitCode::Mendable,
-        ExitCode::GateFell,
+        ExitCode::UserError,
+        ExitCode::CheckFailed,
         ExitCode::RunsFailed,
         ExitCode::Done,
     ];
@@ -50,9 +50,9 @@ impl ExitCode {
         match self {
             ExitCode::Done => 0,
             ExitCode::Internal | ExitCode::Bisect(Bisected::Worse) => 1,
-            ExitCode::Mendable => 2,
+            ExitCode::UserError => 2,
             ExitCode::RunsFailed => 3,
-            ExitCode::GateFell => 4,
+            ExitCode::CheckFailed => 4,
             ExitCode::Bisect(Bisected::CannotTell) => 125,
             ExitCode::Bisect(Bisected::Stop) => 129,
             ExitCode::Interrupted => 130,
@@ -64,12 +64,12 @@ impl ExitCode {
         match self {
             ExitCode::Done => "done",
             ExitCode::Internal => "internal error",
-            ExitCode::Mendable => {
+            ExitCode::UserError => {
                 "input or usage error: command line, specification, missing file, unwritable folder, required device \
                  not available"
             }
             ExitCode::RunsFailed => "some runs failed, an accuracy could not be computed, or nothing could be measured",
-            ExitCode::GateFell => "a gate failed, or a goal was missed",
+            ExitCode::CheckFailed => "a gate failed, or a goal was missed",
             ExitCode::Interrupted => "interrupted; everything finished so far is kept",
             ExitCode::Bisect(_) => "exit code for `git bisect run`",
         }
@@ -80,14 +80,14 @@ impl ExitCode {
         match self {
             ExitCode::Done => "every run that was started has completed",
             ExitCode::Internal => "a bug in perfrun; please report it",
-            ExitCode::Mendable => {
+            ExitCode::UserError => {
                 "a mistake on the command line, a record of a newer format, no ONNX Runtime library, an absent device with \
                  `--require-devices`, a machine that is in use with `--no-wait` or does not meet `require`, an unknown revision"
             }
             ExitCode::RunsFailed => {
                 "an unsupported operator, a crash, a timeout, a dataset that cannot be scored, a device that cannot be used, a check of `doctor --verify` that failed"
             }
-            ExitCode::GateFell => {
+            ExitCode::CheckFailed => {
                 "something became worse than `gate` allows, or could not be judged (`diff --gate`); a whole interval lies \
                  beyond a bound of `goals`, or a goal is undecided with `goals_strict: true` (not after a quick look)"
             }
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn interruption_beats_faults_and_faults_beat_failures() {
-        assert_eq!(ExitCode::RunsFailed.worst(ExitCode::Mendable), ExitCode::Mendable);
+        assert_eq!(ExitCode::RunsFailed.worst(ExitCode::UserError), ExitCode::UserError);
         assert_eq!(ExitCode::Interrupted.worst(ExitCode::Internal), ExitCode::Interrupted);
         assert_eq!(ExitCode::Done.worst(ExitCode::Done), ExitCode::Done);
     }

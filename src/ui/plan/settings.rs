@@ -5,7 +5,7 @@ use std::fmt::{Result, Write};
 use super::time::about;
 use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
 use crate::judge::summary::LEAST_RUNS;
-use crate::plan::{Expected, Plan, estimate_before_measuring, is_idle};
+use crate::plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
 use crate::report::format::{self, difference};
 use crate::spec::Note;
 use crate::vocabulary::metric::{Direction, MetricReference, Unit};
@@ -17,7 +17,7 @@ pub(super) fn describe(
     experiment: &Experiment,
     notes: &[Note],
     plan: &Plan,
-    expected: &[Option<Expected>],
+    expected: &[Option<CellForecast>],
 ) -> Result {
     let mut line = |label: &str, words: &str| writeln!(text, "{label:<11}{words}");
     line("baseline", &baseline(experiment, plan))?;
@@ -167,9 +167,9 @@ fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u
 
 /// `90s: 8 runs of every cell take about 10 min; about 1 of them fits, and a verdict needs 5`, by the estimate that the time
 /// below the cells is made from.
-fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos, expected: &[Option<Expected>]) -> String {
+fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos, expected: &[Option<CellForecast>]) -> String {
     let time = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
-    let wanted = experiment.looks().blocks().next().unwrap_or(plan.runs).min(plan.runs);
+    let wanted = experiment.interim_analyses().blocks().next().unwrap_or(plan.runs).min(plan.runs);
     // At least one block is always measured.
     let fits = (2..=wanted).rev().find(|runs| time(*runs).typical() <= budget).unwrap_or(1);
     if fits >= wanted && time(wanted).typical() <= budget {

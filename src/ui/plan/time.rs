@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use crate::experiment::{Experiment, Runs};
-use crate::plan::{Expected, Plan, Source, TimeRange, estimate_before_measuring};
+use crate::plan::{CellForecast, Plan, Source, TimeRange, estimate_before_measuring};
 use crate::report::format::count;
 use crate::ui::duration;
 
@@ -12,7 +12,7 @@ pub(super) fn describe(
     text: &mut String,
     experiment: &Experiment,
     plan: &Plan,
-    expected: &[Option<Expected>],
+    expected: &[Option<CellForecast>],
 ) -> Result {
     let cells = plan.runnable().count() as u64;
     if cells == 0 {
@@ -23,7 +23,7 @@ pub(super) fn describe(
         controls => format!(" and {}", count(controls, "control")),
     };
     let runs = Runs { min: experiment.runs.min.min(plan.runs), max: plan.runs };
-    let runs = if experiment.looks().is_one() { Runs::fixed(plan.runs) } else { runs };
+    let runs = if experiment.interim_analyses().is_one() { Runs::fixed(plan.runs) } else { runs };
     let of = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
     let known = plan.runnable().filter_map(|(cell, _)| expected.get(cell).copied().flatten()).collect::<Vec<_>>();
     let times = match known.is_empty() {
@@ -40,7 +40,7 @@ fn by_need(experiment: &Experiment, runs: Runs, of: &dyn Fn(u32) -> TimeRange) -
     if runs.are_fixed() {
         return about(of(runs.max));
     }
-    let typical = experiment.looks().typical();
+    let typical = experiment.interim_analyses().typical();
     let bound = |runs: u32| format!("{} {}", count(u64::from(runs), "run"), shown(of(runs)));
     format!("{} ({}, {})", about(of(typical)), bound(runs.min), bound(runs.max))
 }
@@ -60,7 +60,7 @@ fn between(range: TimeRange) -> String {
 }
 
 /// Who says so.
-fn basis(known: &[Expected], cells: u64) -> String {
+fn basis(known: &[CellForecast], cells: u64) -> String {
     let of = |source: Source| known.iter().filter(|expected| expected.source == source).count() as u64;
     let (reports, costs) = (of(Source::Report), of(Source::Costs));
     let by = match (reports, costs) {
@@ -86,10 +86,10 @@ mod tests {
         let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
         let expected = known.iter().map(|(millis, source)| {
             let (start, sample) = (Nanos::from_millis(40), Nanos::from_millis(*millis));
-            Some(Expected { start, sample, noise: 0.0, source: *source })
+            Some(CellForecast { start, sample, noise: 0.0, source: *source })
         });
         let mut text = String::new();
-        let expected: Vec<Option<Expected>> = expected.collect();
+        let expected: Vec<Option<CellForecast>> = expected.collect();
         describe(&mut text, &loaded.experiment, &prepared.plan, &expected).expect("a String takes every text");
         text.lines().skip(2).map(str::to_owned).collect()
     }

@@ -8,7 +8,7 @@ use serde_json::Number;
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Failure, FailureKind, TensorRequest};
-use crate::data::array::{Array, ArrayProblem, NpyReader};
+use crate::data::array::{Array, ArrayError, NpyReader};
 use crate::experiment::Values;
 
 /// All input sets together hold at most this much (method 1.7).
@@ -99,7 +99,7 @@ pub(crate) fn texts(tensor: &TensorRequest, set: usize) -> Result<Array, Failure
 /// What a file has for an input set: files that have fewer items than there are sets begin again.
 fn stored(tensor: &TensorRequest, path: &Path, set: usize) -> Result<Array, Failure> {
     let TensorRequest { name, element, shape, .. } = tensor;
-    let unreadable = |problem: ArrayProblem| Failure::new(FailureKind::Internal, problem.to_string());
+    let unreadable = |problem: ArrayError| Failure::new(FailureKind::Internal, problem.to_string());
     let mut reader = NpyReader::open(path).map_err(unreadable)?;
     let items = reader.head.shape.first().copied().unwrap_or(1).max(1);
     reader.skip_items(set as u64 % items).map_err(unreadable)?;

@@ -12,7 +12,7 @@ pub(crate) const LATEST_START_NS: u64 = 36_525 * DAY_NS;
 
 /// Why columns cannot be samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ColumnProblem {
+pub enum ColumnError {
     /// Columns that differ in length.
     #[error("its columns differ in length: {starts} starts, {durations} durations, {inputs} inputs")]
     Lengths {
@@ -57,25 +57,25 @@ impl Samples {
     /// # Errors
     ///
     /// Columns that are no samples, or not the continuation of those.
-    pub fn check_after(&self, before: &Samples, last_end: u64) -> Result<(), ColumnProblem> {
+    pub fn check_after(&self, before: &Samples, last_end: u64) -> Result<(), ColumnError> {
         let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
         if starts != durations || inputs != durations {
-            return Err(ColumnProblem::Lengths { starts, durations, inputs });
+            return Err(ColumnError::Lengths { starts, durations, inputs });
         }
         let has_device = !self.device_ns.is_empty();
         let fits = before.is_empty() || self.is_empty() || has_device != before.device_ns.is_empty();
         if (has_device && self.device_ns.len() != durations) || !fits {
-            return Err(ColumnProblem::Device { found: self.device_ns.len(), samples: durations });
+            return Err(ColumnError::Device { found: self.device_ns.len(), samples: durations });
         }
         let mut last = last_end;
         for (index, (start, duration)) in self.start_ns.iter().zip(&self.duration_ns).enumerate() {
             let (start, duration) = (*start, *duration);
             let on_device = self.device_ns.get(index).copied().unwrap_or(0);
             if start > LATEST_START_NS || duration.max(on_device) > LONGEST_SAMPLE_NS {
-                return Err(ColumnProblem::Absurd { index, start, duration: duration.max(on_device) });
+                return Err(ColumnError::Absurd { index, start, duration: duration.max(on_device) });
             }
             if start < last {
-                return Err(ColumnProblem::Backwards { index, start });
+                return Err(ColumnError::Backwards { index, start });
             }
             last = start + duration;
         }
@@ -122,7 +122,7 @@ mod tests {
         Samples { start_ns: start_ns.to_vec(), duration_ns: duration_ns.to_vec(), input, device_ns: Vec::new() }
     }
 
-    fn alone(samples: &Samples) -> Result<(), ColumnProblem> {
+    fn alone(samples: &Samples) -> Result<(), ColumnError> {
         samples.check_after(&Samples::default(), 0)
     }
 
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn columns_that_differ_in_length_are_none() {
         let shorter = Samples { duration_ns: vec![1], ..samples(&[0, 1], &[1, 1]) };
-        assert_eq!(alone(&shorter), Err(ColumnProblem::Lengths { starts: 2, durations: 1, inputs: 2 }));
+        assert_eq!(alone(&shorter), Err(ColumnError::Lengths { starts: 2, durations: 1, inputs: 2 }));
         let without_input = Samples { input: Vec::new(), ..samples(&[0], &[1]) };
-        assert_eq!(alone(&without_input), Err(ColumnProblem::Lengths { starts: 1, durations: 1, inputs: 0 }));
+        assert_eq!(alone(&without_input), Err(ColumnError::Lengths { starts: 1, durations: 1, inputs: 0 }));
     }
 
     #[test]
@@ -147,24 +147,24 @@ mod tests {
         assert_eq!(alone(&with), Ok(()));
         assert_eq!(with.check_after(&with.clone(), 0), Ok(()));
         let half = Samples { device_ns: vec![1], ..with.clone() };
-        assert_eq!(alone(&half), Err(ColumnProblem::Device { found: 1, samples: 2 }));
-        assert_eq!(without.check_after(&with, 1), Err(ColumnProblem::Device { found: 0, samples: 1 }));
-        assert_eq!(with.check_after(&samples(&[0], &[1]), 0), Err(ColumnProblem::Device { found: 2, samples: 2 }));
+        assert_eq!(alone(&half), Err(ColumnError::Device { found: 1, samples: 2 }));
+        assert_eq!(without.check_after(&with, 1), Err(ColumnError::Device { found: 0, samples: 1 }));
+        assert_eq!(with.check_after(&samples(&[0], &[1]), 0), Err(ColumnError::Device { found: 2, samples: 2 }));
         assert_eq!(Samples::default().check_after(&with, 1), Ok(()));
     }
 
     #[test]
     fn time_does_not_run_backwards_nor_away() {
-        assert_eq!(alone(&samples(&[5, 4], &[1, 1])), Err(ColumnProblem::Backwards { index: 1, start: 4 }));
-        assert_eq!(alone(&samples(&[5, 6], &[2, 1])), Err(ColumnProblem::Backwards { index: 1, start: 6 }));
+        assert_eq!(alone(&samples(&[5, 4], &[1, 1])), Err(ColumnError::Backwards { index: 1, start: 4 }));
+        assert_eq!(alone(&samples(&[5, 6], &[2, 1])), Err(ColumnError::Backwards { index: 1, start: 6 }));
         let later = samples(&[7], &[1]);
-        assert_eq!(later.check_after(&Samples::default(), 8), Err(ColumnProblem::Backwards { index: 0, start: 7 }));
+        assert_eq!(later.check_after(&Samples::default(), 8), Err(ColumnError::Backwards { index: 0, start: 7 }));
         for (start, duration) in [(0, LONGEST_SAMPLE_NS + 1), (u64::MAX, 1), (LATEST_START_NS + 1, 1)] {
-            let absurd = ColumnProblem::Absurd { index: 0, start, duration };
+            let absurd = ColumnError::Absurd { index: 0, start, duration };
             assert_eq!(alone(&samples(&[start], &[duration])), Err(absurd));
         }
         let on_device = Samples { device_ns: vec![u64::MAX], ..samples(&[0], &[1]) };
-        assert!(matches!(alone(&on_device), Err(ColumnProblem::Absurd { .. })));
+        assert!(matches!(alone(&on_device), Err(ColumnError::Absurd { .. })));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 /// Version of what is timed: numbers of two versions cannot be compared.
-pub(crate) const KERNEL: u32 = 1;
+pub(crate) const TIMING_VERSION: u32 = 1;
 
 /// Raw samples in the order in which they were taken; columns of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

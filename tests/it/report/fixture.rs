@@ -12,7 +12,7 @@ use perfrun::internals::machine::host::Host;
 use perfrun::internals::plan::{self, Plan, Skip, SkipKind};
 use perfrun::internals::record::revision::Revision;
 use perfrun::internals::record::{
-    Arm, FORMAT, Findings, Manifest, ModelFile, Outcome, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
+    Arm, FORMAT, Manifest, ModelFile, Outcome, PassFindings, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
 };
 use perfrun::internals::report::{Format, compose};
 use perfrun::internals::results::Results;
@@ -463,8 +463,8 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
     }
 }
 
-fn findings(experiment: &Experiment, plan: &Plan) -> Findings {
-    Findings {
+fn findings(experiment: &Experiment, plan: &Plan) -> PassFindings {
+    PassFindings {
         rehearsal: Some(Rehearsed {
             iterations: vec![1; plan.groups.len()],
             libraries: Vec::new(),
@@ -477,7 +477,7 @@ fn findings(experiment: &Experiment, plan: &Plan) -> Findings {
             perfrun: "0.1.0".to_owned(),
         }],
         complete: true,
-        ..Findings::default()
+        ..PassFindings::default()
     }
 }
 

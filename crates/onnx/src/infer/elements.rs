@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use super::fold::{fitting, truncated};
 use super::places::Places;
 use crate::proto::TensorProto;
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// The elements of a tensor.
 pub(super) struct Elements<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Elements<'a> {
 
 impl<'a> Elements<'a> {
     /// Those of a stored tensor; `None` for types of no whole bytes.
-    pub(super) fn of(tensor: &'a TensorProto) -> Result<Option<Self>, TensorProblem> {
+    pub(super) fn of(tensor: &'a TensorProto) -> Result<Option<Self>, TensorError> {
         let element = tensor.element();
         if !element.is_readable() {
             return Ok(None);

@@ -11,7 +11,7 @@ use super::shape::product;
 use super::site::{Moved, Order, Site};
 use super::{Value, dispatch, element, fold, reduce, slice};
 use crate::proto::{NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// The most multiplications that a product of constants may take: seconds, not minutes.
 const MOST_PRODUCTS: u64 = 1 << 32;
@@ -52,7 +52,7 @@ pub(crate) fn evaluate(
     opset: i64,
     inputs: &[Option<&TensorProto>],
     most_bytes: u64,
-) -> Result<Option<Vec<Evaluated>>, TensorProblem> {
+) -> Result<Option<Vec<Evaluated>>, TensorError> {
     if !node.is_standard() {
         return Ok(None);
     }
@@ -113,7 +113,7 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
 }
 
 /// Elements of a tensor in another order.
-fn rearranged(moved: Moved, from: &TensorProto, most_bytes: u64) -> Result<Option<Evaluated>, TensorProblem> {
+fn rearranged(moved: Moved, from: &TensorProto, most_bytes: u64) -> Result<Option<Evaluated>, TensorError> {
     let (sizes, count) = (moved.shape.iter().copied().collect::<Option<Vec<u64>>>(), product(&moved.shape));
     let (Some(sizes), Some(count)) = (sizes, count) else { return Ok(None) };
     let places = match moved.order {

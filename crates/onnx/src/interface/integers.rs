@@ -13,7 +13,7 @@ use crate::functions::{DEEPEST, Key};
 use crate::infer::{Inferred, Value, infer};
 use crate::proto::{FunctionProto, ModelProto, NodeProto};
 use crate::resolve::ResolvedTensor;
-use crate::shape_problem::ShapeProblem;
+use crate::shape_error::ShapeError;
 
 /// Values of an integer input in another place: with so much added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub(super) fn choose(
     model: &ModelProto,
     tensors: &mut [ResolvedTensor],
     is_random: impl Fn(&str) -> bool,
-) -> Result<(), ShapeProblem> {
+) -> Result<(), ShapeError> {
     let Some(graph) = model.graph.as_ref() else { return Ok(()) };
     let is_drawn = |tensor: &ResolvedTensor| is_integer(&tensor.element) && is_random(&tensor.name);
     if !tensors.iter().any(is_drawn) {
@@ -44,7 +44,7 @@ pub(super) fn choose(
     let mut walk = Walk { functions, ranges: vec![None; tensors.len()], refused: None, depth: 0 };
     walk.nodes(&graph.node, &mut Scope { origins, inferred: &inferred, outer: None });
     if let Some((input, role, node)) = walk.refused {
-        return Err(ShapeProblem::NoRandomValues { tensor: tensors[input].name.clone(), role, node });
+        return Err(ShapeError::NoRandomValues { tensor: tensors[input].name.clone(), role, node });
     }
     for (tensor, range) in tensors.iter_mut().zip(walk.ranges) {
         let (least, most) = limits(&tensor.element);

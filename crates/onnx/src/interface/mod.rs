@@ -1,7 +1,7 @@
 //! What a model can be fed: shapes that its file and its weights allow, and integers that its nodes can take.
 //!
 //! Input: a model's signature, its graph where that can be read, and an input point of the spec. Output: a [`Resolved`],
-//! or the [`ShapeProblem`] that makes the cell impossible. Deliberately absent: the rules by which sizes are given
+//! or the [`ShapeError`] that makes the cell impossible. Deliberately absent: the rules by which sizes are given
 //! (`resolve`), and running the model.
 
 mod integers;
@@ -14,7 +14,7 @@ use super::batch::Asked;
 use super::file::load_graph;
 use super::proto::ModelProto;
 use super::resolve::{Resolved, resolve_guessing, usual_size};
-use super::shape_problem::ShapeProblem;
+use super::shape_error::ShapeError;
 use super::signature::Signature;
 
 /// What a model takes.
@@ -54,10 +54,10 @@ impl Interface {
     ///
     /// What the file or the point leaves open or contradicts, sizes that a node cannot take, and inputs for which no random
     /// values are valid.
-    pub fn resolve(&self, asked: Asked<'_>, is_random: impl Fn(&str) -> bool) -> Result<Resolved, ShapeProblem> {
+    pub fn resolve(&self, asked: Asked<'_>, is_random: impl Fn(&str) -> bool) -> Result<Resolved, ShapeError> {
         let Some(graph) = self.graph.as_deref() else { return resolve_guessing(&self.signature, asked, &usual_size) };
         match resolve_guessing(&self.signature, asked, &usual_size) {
-            Err(ShapeProblem::FreeDimensions { .. }) => {
+            Err(ShapeError::FreeDimensions { .. }) => {
                 let guesses = sizes::guesses(graph, &self.signature, asked);
                 resolve_guessing(&self.signature, asked, &|open| guesses.of(open))
             }

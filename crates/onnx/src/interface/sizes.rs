@@ -14,7 +14,7 @@ use crate::batch::{Asked, BATCH};
 use crate::infer::{Demand, Wants, unmet};
 use crate::proto::ModelProto;
 use crate::resolve::{Open, ResolvedTensor, USUAL_SIZE, propose, usual_size};
-use crate::shape_problem::{Misfit, MisfitDimension, ShapeProblem};
+use crate::shape_error::{Misfit, MisfitDimension, ShapeError};
 use crate::signature::{Dimension, Signature};
 
 /// Each round settles dimensions, and what was unknown behind them is seen in the next.
@@ -100,7 +100,7 @@ pub(super) fn guesses(graph: &ModelProto, signature: &Signature, asked: Asked<'_
 }
 
 /// The first size that a node cannot take, of inputs with these shapes.
-pub(super) fn misfit(graph: &ModelProto, signature: &Signature, tensors: &[ResolvedTensor]) -> Option<ShapeProblem> {
+pub(super) fn misfit(graph: &ModelProto, signature: &Signature, tensors: &[ResolvedTensor]) -> Option<ShapeError> {
     let found = unmet(graph, tensors);
     let first = found.first()?;
     let primes = Primes::default();
@@ -111,7 +111,7 @@ pub(super) fn misfit(graph: &ModelProto, signature: &Signature, tensors: &[Resol
         Some((misfit, place_of(&symbol, signature)?, size))
     });
     let problem = |misfit: &Demand, open: Option<MisfitDimension>| {
-        ShapeProblem::Misfit(Box::new(Misfit {
+        ShapeError::Misfit(Box::new(Misfit {
             node: misfit.named.clone(),
             value: misfit.value.clone(),
             axis: misfit.axis,

@@ -8,11 +8,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::edit::count_readers;
-use super::report::ConversionProblem;
+use super::report::ConversionError;
 use crate::infer::{Evaluated, evaluate};
 use crate::operators::{Parameter, operator};
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// Bytes that all constants may have beyond twice those of the file: a model of a few bytes may ask for any size. Twice,
 /// because weights in 16 bits are widened.
@@ -33,7 +33,7 @@ const IR_WITHOUT_WEIGHT_INPUTS: i64 = 4;
 /// # Errors
 ///
 /// A damaged tensor.
-pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Result<(), TensorProblem> {
+pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Result<(), TensorError> {
     let opset = model.opset("").unwrap_or(1);
     let Some(graph) = model.graph.as_mut() else { return Ok(()) };
     let weights: HashSet<String> = graph.initializer.iter().map(|tensor| tensor.name().to_owned()).collect();
@@ -52,7 +52,7 @@ pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Resu
 /// # Errors
 ///
 /// A damaged tensor.
-pub(crate) fn fold_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorProblem> {
+pub(crate) fn fold_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorError> {
     let (opset, ir_version) = (model.opset("").unwrap_or(1), model.ir_version());
     // Before that version every weight is an input that a caller may replace.
     let Some(graph) = model.graph.as_mut().filter(|_| ir_version >= IR_WITHOUT_WEIGHT_INPUTS) else { return Ok(0) };
@@ -99,16 +99,16 @@ fn drop_empty_names_of(nodes: &mut [NodeProto], opset: i64) {
 /// # Errors
 ///
 /// The first that has not. ONNX Runtime loads such a model with a warning and takes the last one of each name.
-pub fn check_initialisers(model: &ModelProto) -> Result<(), ConversionProblem> {
+pub fn check_initialisers(model: &ModelProto) -> Result<(), ConversionError> {
     model.graph.as_ref().map_or(Ok(()), check_initialisers_of)
 }
 
-fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionProblem> {
+fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionError> {
     let mut names = HashSet::new();
     let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.name());
     for name in graph.initializer.iter().map(TensorProto::name).chain(sparse) {
         if !names.insert(name) {
-            return Err(ConversionProblem::DuplicateInitialiser { name: name.to_owned() });
+            return Err(ConversionError::DuplicateInitialiser { name: name.to_owned() });
         }
     }
     graph.node.iter().flat_map(|node| node.graphs()).try_for_each(check_initialisers_of)
@@ -120,7 +120,7 @@ fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionProblem> {
 /// # Errors
 ///
 /// A damaged tensor.
-pub(crate) fn lift_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorProblem> {
+pub(crate) fn lift_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorError> {
     let Some(graph) = model.graph.as_mut() else { return Ok(0) };
     let lifted = lift_weights_of(graph, from_elements)?;
     if lifted > 0 {
@@ -129,7 +129,7 @@ pub(crate) fn lift_weights(model: &mut ModelProto, from_elements: usize) -> Resu
     Ok(lifted)
 }
 
-fn lift_weights_of(graph: &mut GraphProto, from_elements: usize) -> Result<u64, TensorProblem> {
+fn lift_weights_of(graph: &mut GraphProto, from_elements: usize) -> Result<u64, TensorError> {
     let outputs: HashSet<String> = graph.output.iter().map(|output| output.name().to_owned()).collect();
     let (mut lifted, mut nodes) = (0, Vec::with_capacity(graph.node.len()));
     for mut node in std::mem::take(&mut graph.node) {
@@ -153,7 +153,7 @@ fn weight_of(
     node: &mut NodeProto,
     outputs: &HashSet<String>,
     from_elements: usize,
-) -> Result<Option<TensorProto>, TensorProblem> {
+) -> Result<Option<TensorProto>, TensorError> {
     let Some(output) = node.output.first().cloned().filter(|output| !outputs.contains(output)) else { return Ok(None) };
     let is_large = match node.tensor("value") {
         Some(tensor) if tensor.element() == ElementType::Float32 => tensor.elements()? >= from_elements,
@@ -194,7 +194,7 @@ struct Wanted<'a> {
     elements: usize,
 }
 
-fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Result<(), TensorProblem> {
+fn settle_nodes(graph: &mut GraphProto, opset: i64, wanted: Wanted<'_>) -> Result<(), TensorError> {
     let nodes = std::mem::take(&mut graph.node);
     let foldings = foldings(graph, &nodes, wanted.operators);
     let mut readers: HashMap<String, u64> = HashMap::new();
@@ -273,7 +273,7 @@ struct Constants<'a> {
 
 impl Constants<'_> {
     /// Puts initialisers in the place of a node; whether that could be done.
-    fn fold(&mut self, node: &NodeProto, folding: Folding) -> Result<bool, TensorProblem> {
+    fn fold(&mut self, node: &NodeProto, folding: Folding) -> Result<bool, TensorError> {
         let place = |name: &String| if name.is_empty() { Some(None) } else { self.places.get(name).copied().map(Some) };
         let Some(places) = node.input.iter().map(place).collect::<Option<Vec<_>>>() else { return Ok(false) };
         let tensors: Vec<Option<&TensorProto>> =

@@ -8,7 +8,7 @@ use super::constants::{constant_values, is_exchange};
 use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 
 /// A constant that a node reads, possibly through a `Transpose` of its two dimensions.
@@ -94,7 +94,7 @@ impl Editor {
     /// # Errors
     ///
     /// A shape that no tensor has.
-    pub(crate) fn form(&self, weight: &Weight) -> Result<Form, TensorProblem> {
+    pub(crate) fn form(&self, weight: &Weight) -> Result<Form, TensorError> {
         let empty = TensorProto::default();
         let tensor = self.tensor(&weight.name).unwrap_or(&empty);
         let mut shape = tensor.shape()?;
@@ -114,7 +114,7 @@ impl Editor {
     /// # Errors
     ///
     /// A damaged tensor.
-    pub(crate) fn floats(&self, name: &str) -> Option<Result<Vec<f32>, TensorProblem>> {
+    pub(crate) fn floats(&self, name: &str) -> Option<Result<Vec<f32>, TensorError>> {
         let tensor = self.tensor(name).filter(|tensor| tensor.is_float())?;
         Some(tensor.floats())
     }

@@ -15,7 +15,7 @@ use super::edit::{Editor, Weight};
 use super::report::ConversionReport;
 use super::scales::quantize_channels;
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// Elements of the smallest table that is worth two more nodes: 64 KiB.
 const LEAST_ELEMENTS: u64 = 1 << 14;
@@ -88,7 +88,7 @@ impl Tables {
         editor: &mut Editor,
         report: &mut ConversionReport,
         name: &str,
-    ) -> Result<Option<Stored>, TensorProblem> {
+    ) -> Result<Option<Stored>, TensorError> {
         if let Some(stored) = self.stored.get(name) {
             return Ok(Some(stored.clone()));
         }
@@ -108,7 +108,7 @@ impl Tables {
         editor: &mut Editor,
         report: &mut ConversionReport,
         node: &NodeProto,
-    ) -> Result<Lookup, TensorProblem> {
+    ) -> Result<Lookup, TensorError> {
         let ([table, indices], Some(output)) = (&node.input[..], node.output.first()) else {
             return Ok(Lookup::NotConcerned);
         };
@@ -175,7 +175,7 @@ fn look_up(editor: &mut Editor, node: &NodeProto, tables: [&str; 2], indices: &s
 mod tests {
     use super::*;
     use crate::precision::quantize_dynamic::tests::{converted, model, tensor};
-    use crate::precision::{ConversionProblem, DynamicQuantization, quantize_dynamic};
+    use crate::precision::{ConversionError, DynamicQuantization, quantize_dynamic};
 
     fn lookup(rows: u64) -> crate::proto::ModelProto {
         let table: Vec<f32> = (0..rows * 8).map(|index| if index < 8 { 0.5 } else { 127.0 }).collect();
@@ -212,12 +212,12 @@ mod tests {
 
     #[test]
     fn small_and_unwanted_tables_stay() {
-        let Err(ConversionProblem::NothingToConvert { kept }) = quantize_dynamic(lookup(8), &Default::default()) else {
+        let Err(ConversionError::NothingToConvert { kept }) = quantize_dynamic(lookup(8), &Default::default()) else {
             panic!()
         };
         assert_eq!(kept[0].reason, "its table is small");
         let off = DynamicQuantization { embeddings: false, ..Default::default() };
-        let nothing = ConversionProblem::NothingToConvert { kept: vec![] };
+        let nothing = ConversionError::NothingToConvert { kept: vec![] };
         assert_eq!(quantize_dynamic(lookup(2048), &off).unwrap_err(), nothing);
     }
 }

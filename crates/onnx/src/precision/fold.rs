@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 
 use super::edit::Editor;
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
 /// `factor * x + offset` for every channel.
@@ -27,7 +27,7 @@ struct Affine {
 /// # Errors
 ///
 /// A damaged tensor.
-pub(super) fn fold_channels(graph: GraphProto) -> Result<GraphProto, TensorProblem> {
+pub(super) fn fold_channels(graph: GraphProto) -> Result<GraphProto, TensorError> {
     fold(graph, Folding::as_convolution)
 }
 
@@ -36,14 +36,14 @@ pub(super) fn fold_channels(graph: GraphProto) -> Result<GraphProto, TensorProbl
 /// # Errors
 ///
 /// A damaged tensor.
-pub(super) fn fold_into_convolutions(graph: GraphProto) -> Result<GraphProto, TensorProblem> {
+pub(super) fn fold_into_convolutions(graph: GraphProto) -> Result<GraphProto, TensorError> {
     fold(graph, |_, node| Ok(node))
 }
 
 /// What becomes of a node that nothing takes in.
-type Otherwise = fn(&mut Folding, NodeProto) -> Result<NodeProto, TensorProblem>;
+type Otherwise = fn(&mut Folding, NodeProto) -> Result<NodeProto, TensorError>;
 
-fn fold(graph: GraphProto, otherwise: Otherwise) -> Result<GraphProto, TensorProblem> {
+fn fold(graph: GraphProto, otherwise: Otherwise) -> Result<GraphProto, TensorError> {
     let (editor, nodes) = Editor::new(graph);
     let mut folding =
         Folding { editor, nodes: Vec::with_capacity(nodes.len()), makers: HashMap::new(), ranks: HashMap::new() };
@@ -65,7 +65,7 @@ struct Folding {
 }
 
 impl Folding {
-    fn take(&mut self, node: NodeProto, otherwise: Otherwise) -> Result<(), TensorProblem> {
+    fn take(&mut self, node: NodeProto, otherwise: Otherwise) -> Result<(), TensorError> {
         let node = match self.folded(node)? {
             None => return Ok(()),
             Some(node) => otherwise(self, node)?,
@@ -92,7 +92,7 @@ impl Folding {
     }
 
     /// The node, unless the convolution in front of it took it in.
-    fn folded(&mut self, node: NodeProto) -> Result<Option<NodeProto>, TensorProblem> {
+    fn folded(&mut self, node: NodeProto) -> Result<Option<NodeProto>, TensorError> {
         let Some(output) = node.output.first().cloned() else { return Ok(Some(node)) };
         for input in node.input.iter().take(2) {
             let Some(maker) = self.makers.get(input).copied() else { continue };
@@ -111,7 +111,7 @@ impl Folding {
     }
 
     /// Channels of a convolution with constant weights whose output has one reader.
-    fn channels_of(&self, maker: usize, output: &str) -> Result<Option<usize>, TensorProblem> {
+    fn channels_of(&self, maker: usize, output: &str) -> Result<Option<usize>, TensorError> {
         let node = &self.nodes[maker];
         let is_plain = node.is_standard() && node.op_type() == "Conv" && self.editor.readers(output) == 1;
         let weight = node.input.get(1).and_then(|weight| self.editor.tensor(weight));
@@ -123,7 +123,7 @@ impl Folding {
         Ok(weight.shape()?.first().map(|channels| *channels as usize))
     }
 
-    fn take_in(&mut self, maker: usize, affine: &Affine) -> Result<(), TensorProblem> {
+    fn take_in(&mut self, maker: usize, affine: &Affine) -> Result<(), TensorError> {
         let old = self.nodes[maker].clone();
         let Some(weight) = self.editor.tensor(&old.input[1]) else { return Ok(()) };
         let (shape, mut values) = (weight.shape()?, weight.floats()?);
@@ -148,7 +148,7 @@ impl Folding {
     }
 
     /// What the node does to `input`, if that is one factor and one offset for each channel.
-    fn affine(&self, node: &NodeProto, input: &str, channels: usize) -> Result<Option<Affine>, TensorProblem> {
+    fn affine(&self, node: &NodeProto, input: &str, channels: usize) -> Result<Option<Affine>, TensorError> {
         if !node.is_standard() {
             return Ok(None);
         }
@@ -167,7 +167,7 @@ impl Folding {
     }
 
     /// The other operand of an elementwise node, if it is one constant for each channel.
-    fn operand(&self, node: &NodeProto, input: &str, channels: usize) -> Result<Option<Vec<f32>>, TensorProblem> {
+    fn operand(&self, node: &NodeProto, input: &str, channels: usize) -> Result<Option<Vec<f32>>, TensorError> {
         let [left, right] = &node.input[..] else { return Ok(None) };
         let other = if left == input { right } else { left };
         let Some(rank) = self.ranks.get(input) else { return Ok(None) };
@@ -191,7 +191,7 @@ impl Folding {
     }
 
     /// `scale * (x - mean) / sqrt(variance + epsilon) + offset`.
-    fn normalization(&self, node: &NodeProto) -> Result<Option<Affine>, TensorProblem> {
+    fn normalization(&self, node: &NodeProto) -> Result<Option<Affine>, TensorError> {
         let [_, scale, offset, mean, variance] = &node.input[..] else { return Ok(None) };
         let trains = node.int("training_mode").unwrap_or(0) != 0 || node.int("spatial") == Some(0);
         if trains || node.output.iter().skip(1).any(|output| self.editor.readers(output) > 0) {
@@ -221,7 +221,7 @@ impl Folding {
     }
 
     /// A normalisation that nothing took in as a convolution of single channels.
-    fn as_convolution(&mut self, node: NodeProto) -> Result<NodeProto, TensorProblem> {
+    fn as_convolution(&mut self, node: NodeProto) -> Result<NodeProto, TensorError> {
         let rank = node.input.first().and_then(|input| self.ranks.get(input)).copied();
         let Some(rank) = rank.filter(|rank| node.is_standard() && node.op_type() == "BatchNormalization" && *rank > 2)
         else {

@@ -27,7 +27,7 @@ pub use keep::{Keep, ModelNames};
 pub use quantize_blocks::{BlockQuantization, quantize_blocks};
 pub use quantize_dynamic::{DynamicQuantization, quantize_dynamic};
 pub use quantize_static::{Prepared, StaticQuantization, prepare_static};
-pub use report::{Conversion, ConversionProblem, ConversionReport, Kept};
+pub use report::{Conversion, ConversionError, ConversionReport, Kept};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.

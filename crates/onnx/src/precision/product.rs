@@ -4,7 +4,7 @@
 //! factor, a bias. Deliberately absent: the product itself, which every precision has its own operator for.
 
 use super::edit::{Editor, Weight};
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 
 /// `alpha * A' * B' + beta * C`, of which `MatMul` is a special case.
@@ -51,7 +51,7 @@ impl Product {
     }
 
     /// The right operand, or why it cannot be converted.
-    pub(crate) fn right_operand(&self, editor: &Editor) -> Result<Result<RightOperand, &'static str>, TensorProblem> {
+    pub(crate) fn right_operand(&self, editor: &Editor) -> Result<Result<RightOperand, &'static str>, TensorError> {
         let Some(mut weight) = editor.weight(&self.right) else {
             return Ok(Err(editor.why_no_weight(&self.right, "its right operand is computed, not constant")));
         };

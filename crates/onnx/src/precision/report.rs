@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::upgrade::RAISED;
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::{ModelProto, NodeProto};
 
 /// Labels of nodes that a reason is illustrated with: enough to find the place, few enough to read.
@@ -107,7 +107,7 @@ impl ConversionReport {
 
 /// Why a model cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConversionProblem {
+pub enum ConversionError {
     /// It holds what the conversion would make.
     #[error("the model already has that precision: it has {nodes} {operator} nodes")]
     AlreadyInPrecision {
@@ -176,13 +176,13 @@ pub enum ConversionProblem {
     NoGraph,
     /// A weight is damaged.
     #[error(transparent)]
-    Tensor(#[from] TensorProblem),
+    Tensor(#[from] TensorError),
 }
 
-impl ConversionProblem {
+impl ConversionError {
     /// Whether the model is fine as it is, and there is nothing to do.
     pub fn is_nothing(&self) -> bool {
-        use ConversionProblem::{AlreadyInHalf, AlreadyInPrecision, NothingToConvert};
+        use ConversionError::{AlreadyInHalf, AlreadyInPrecision, NothingToConvert};
         matches!(self, NothingToConvert { .. } | AlreadyInPrecision { .. } | AlreadyInHalf { .. })
     }
 }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!((report.kept.len(), report.kept[0].nodes, report.notes.len()), (2, 4, 1));
         assert_eq!(report.kept[0].examples, ["a", "b", "c"]);
         assert_eq!((report.converted["Conv"], report.nodes_converted()), (1, 1));
-        let problem = ConversionProblem::NothingToConvert { kept: report.kept };
+        let problem = ConversionError::NothingToConvert { kept: report.kept };
         assert_eq!(
             problem.to_string(),
             "nothing in the model can be converted: 4 nodes of Conv (too small), 1 node of Conv (its weight is not constant)"
@@ -227,13 +227,12 @@ mod tests {
 
     #[test]
     fn problems_say_what_to_do() {
-        let problem =
-            ConversionProblem::OpsetTooOld { has: 7, needed: 11, operator: "DynamicQuantizeLinear".to_owned() };
+        let problem = ConversionError::OpsetTooOld { has: 7, needed: 11, operator: "DynamicQuantizeLinear".to_owned() };
         assert_eq!(
             problem.to_string(),
             "the model uses opset 7, but DynamicQuantizeLinear needs 11; convert it with `onnx.version_converter.convert_version` from the Python package onnx"
         );
-        let nothing = ConversionProblem::NothingToConvert { kept: Vec::new() };
+        let nothing = ConversionError::NothingToConvert { kept: Vec::new() };
         assert_eq!(nothing.to_string(), "nothing in the model can be converted");
     }
 }

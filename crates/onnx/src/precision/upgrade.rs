@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use half::f16;
 
 use super::edit::{collect_names, count_readers};
-use super::report::ConversionProblem;
+use super::report::ConversionError;
 use crate::ElementType;
 use crate::infer::{Inferred, Value, infer};
 use crate::operators::operator;
@@ -39,16 +39,16 @@ pub(crate) fn raise_operator_set(
     model: &mut ModelProto,
     needed: i64,
     operator: &str,
-) -> Result<Option<i64>, ConversionProblem> {
+) -> Result<Option<i64>, ConversionError> {
     let has = model.opset("").unwrap_or(1);
     if has >= needed {
         return Ok(None);
     }
     if has < OLDEST || needed > RAISED || !model.functions.is_empty() {
-        return Err(ConversionProblem::OpsetTooOld { has, needed, operator: operator.to_owned() });
+        return Err(ConversionError::OpsetTooOld { has, needed, operator: operator.to_owned() });
     }
     let types = infer(model, &[]);
-    let graph = model.graph.as_mut().ok_or(ConversionProblem::NoGraph)?;
+    let graph = model.graph.as_mut().ok_or(ConversionError::NoGraph)?;
     let mut names = Names::default();
     collect_names(graph, &graph.node, &mut names);
     let before = graph.node.clone();
@@ -85,7 +85,7 @@ impl Scope<'_> {
 }
 
 impl Raising {
-    fn graph(&mut self, graph: &mut GraphProto, scope: &Scope<'_>) -> Result<(), ConversionProblem> {
+    fn graph(&mut self, graph: &mut GraphProto, scope: &Scope<'_>) -> Result<(), ConversionError> {
         // Outputs of these have two dimensions, so that the last one is all that follows the first.
         let flat = graph.node.iter().filter(|node| node.is_standard() && matches!(node.op_type(), "Gemm" | "Flatten"));
         let flat: HashSet<String> = flat.flat_map(|node| node.output.iter().cloned()).collect();
@@ -112,7 +112,7 @@ impl Raising {
 
     /// Refuses what the standard does not have, in the model's own operator set or in 13: ONNX Runtime runs some of the
     /// experimental operators of old sets, and knows none of them from 10 on.
-    fn check_known(&self, node: &NodeProto) -> Result<(), ConversionProblem> {
+    fn check_known(&self, node: &NodeProto) -> Result<(), ConversionError> {
         let lacks = |opset: i64| operator(node.op_type(), opset).is_none();
         let opset = match node.op_type() {
             "Upsample" | "Scatter" if !lacks(self.has) => return Ok(()),
@@ -131,7 +131,7 @@ impl Raising {
         known: &Known,
         scope: &Scope<'_>,
         nodes: &mut Vec<NodeProto>,
-    ) -> Result<(), ConversionProblem> {
+    ) -> Result<(), ConversionError> {
         match node.op_type() {
             "Squeeze" | "Unsqueeze" | "ReduceSum" => self.take_integers_in(&mut node, "axes", 1, nodes),
             "Split" => self.take_integers_in(&mut node, "split", 1, nodes),
@@ -194,7 +194,7 @@ impl Raising {
         place: usize,
         scope: &Scope<'_>,
         nodes: &mut Vec<NodeProto>,
-    ) -> Result<(), ConversionProblem> {
+    ) -> Result<(), ConversionError> {
         let Some(number) = node.float(name) else { return Ok(()) };
         let element = scope.input(node, 0).and_then(|value| value.element.clone());
         let reason = || match &element {
@@ -236,7 +236,7 @@ impl Raising {
         node: &mut NodeProto,
         scope: &Scope<'_>,
         nodes: &mut Vec<NodeProto>,
-    ) -> Result<(), ConversionProblem> {
+    ) -> Result<(), ConversionError> {
         let attribute = node.named_attribute("scales").map(|attribute| attribute.floats.clone());
         let shrinks = match (&attribute, scope.input(node, 1).and_then(|scales| scales.floats.as_deref())) {
             (Some(scales), _) => scales.iter().any(|scale| *scale < 1.0),
@@ -284,7 +284,7 @@ struct Known {
 }
 
 /// Nothing happens at inference, and only training reads the mask.
-fn dropout(node: &mut NodeProto, known: &Known) -> Result<(), ConversionProblem> {
+fn dropout(node: &mut NodeProto, known: &Known) -> Result<(), ConversionError> {
     if node.output.iter().skip(1).any(|mask| known.read.contains_key(mask)) {
         return Err(unsupported(node, "something reads its mask"));
     }
@@ -314,7 +314,7 @@ fn is_nearest(node: &NodeProto) -> bool {
 /// # Errors
 ///
 /// Places between elements in a dimension that shrinks and in one that grows, or scales that nothing is known of.
-fn nearest_mode(node: &NodeProto, scope: &Scope<'_>) -> Result<&'static str, ConversionProblem> {
+fn nearest_mode(node: &NodeProto, scope: &Scope<'_>) -> Result<&'static str, ConversionError> {
     if !is_nearest(node) {
         return Ok("floor");
     }
@@ -369,8 +369,8 @@ fn scalar(number: f32, element: &ElementType) -> Option<TensorProto> {
     Some(TensorProto::of_bytes("", element, &[], bytes))
 }
 
-fn unsupported(node: &NodeProto, reason: &str) -> ConversionProblem {
-    ConversionProblem::Unsupported { node: node.label(), operator: node.operator(), reason: reason.to_owned() }
+fn unsupported(node: &NodeProto, reason: &str) -> ConversionError {
+    ConversionError::Unsupported { node: node.label(), operator: node.operator(), reason: reason.to_owned() }
 }
 
 #[cfg(test)]

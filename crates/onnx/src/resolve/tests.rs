@@ -137,12 +137,12 @@ fn what_cannot_be_filled_or_held_is_a_problem() {
     let sequence = ElementType::Other("sequence(float32)".to_owned());
     texts.inputs[0].element = sequence.clone();
     let problem = resolve_inputs(&texts, &point(&[("batch", 1)], &[])).unwrap_err();
-    assert_eq!(problem, ShapeProblem::UnsupportedType { tensor: "x".to_owned(), element: sequence });
+    assert_eq!(problem, ShapeError::UnsupportedType { tensor: "x".to_owned(), element: sequence });
     for batch in [u64::MAX, 1 << 62, 1 << 40] {
         let problem = resolve("x[N,1024,1024]", &[("batch", batch)], &[]).unwrap_err();
-        assert!(matches!(problem, ShapeProblem::TooLarge { .. }));
+        assert!(matches!(problem, ShapeError::TooLarge { .. }));
     }
-    assert!(matches!(resolve("x[0,N]", &[("batch", u64::MAX)], &[]), Err(ShapeProblem::TooLarge { .. })));
+    assert!(matches!(resolve("x[0,N]", &[("batch", u64::MAX)], &[]), Err(ShapeError::TooLarge { .. })));
     check("x[0,N]", &[("batch", 1 << 62)], &[], "[0, 4611686018427387904] | the dimension `N` = 4611686018427387904");
 }
 

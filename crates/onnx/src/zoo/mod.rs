@@ -107,7 +107,7 @@ impl Default for Settings {
 
 /// Why a model cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ZooProblem {
+pub enum ZooError {
     /// Classes are set for a network that has none.
     #[error("`{architecture}` is not a classifier, so `classes` does not apply")]
     NoClassifier {
@@ -129,7 +129,7 @@ pub enum ZooProblem {
 /// # Errors
 ///
 /// Settings that do not fit the architecture.
-pub fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelProto, ZooProblem> {
+pub fn build(architecture: &Architecture, settings: &Settings) -> Result<ModelProto, ZooError> {
     let seed = settings.seed;
     let description = format!("{}, with random weights of seed {seed} instead of trained ones", architecture.title);
     Ok(assemble(architecture, settings, usize::MAX)?.finish(&description, VERSION))
@@ -150,7 +150,7 @@ pub(crate) struct Counts {
 ///
 /// As [`build`].
 #[cfg(test)]
-pub(crate) fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooProblem> {
+pub(crate) fn counts(architecture: &Architecture, settings: &Settings) -> Result<Counts, ZooError> {
     Ok(assemble(architecture, settings, 0)?.counts())
 }
 
@@ -159,19 +159,19 @@ pub(crate) fn counts(architecture: &Architecture, settings: &Settings) -> Result
 /// # Errors
 ///
 /// As [`build`].
-pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooProblem> {
+pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Signature, ZooError> {
     let graph = assemble(architecture, settings, 0)?.finish("", VERSION).graph.unwrap_or_default();
     let tensors = |values: &[ValueInfoProto]| values.iter().map(TensorType::from).collect();
     Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })
 }
 
 /// The graph with the first rows of its weights.
-fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) -> Result<Builder, ZooProblem> {
+fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) -> Result<Builder, ZooError> {
     let name = architecture.name;
     let classes = match (architecture.classes, settings.classes) {
-        (None, Some(_)) => return Err(ZooProblem::NoClassifier { architecture: name }),
+        (None, Some(_)) => return Err(ZooError::NoClassifier { architecture: name }),
         (_, Some(classes)) if classes == 0 || classes > MOST_CLASSES => {
-            return Err(ZooProblem::Classes { architecture: name, classes });
+            return Err(ZooError::Classes { architecture: name, classes });
         }
         (usual, chosen) => chosen.or(usual).unwrap_or_default(),
     };

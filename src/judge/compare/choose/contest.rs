@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::{compare_cells, compare_unasked};
 use super::super::tie::TieBreak;
-use super::super::{Comparison, Judged, Terms};
+use super::super::{Comparison, ComparisonRules, Judged};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
@@ -76,7 +76,7 @@ pub(super) struct Question<'a> {
     pub(super) plan: &'a Plan,
     pub(super) summary: &'a Summary,
     pub(super) judged: &'a Judged,
-    pub(super) terms: &'a Terms,
+    pub(super) terms: &'a ComparisonRules,
     /// `None` where the specification asks nothing: what cells of a group are compared by.
     pub(super) best: Option<MetricReference>,
     pub(super) then: &'a [MetricReference],

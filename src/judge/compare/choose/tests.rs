@@ -4,8 +4,8 @@
 
 mod ties;
 
-use statistics::middle_half::middle_half;
 use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 
 use crate::judge::summary::latency::PERCENTILES;
 use std::path::Path;
@@ -78,7 +78,7 @@ impl Scene {
             let per_run: Vec<(u32, f64)> =
                 medians.per_run.iter().map(|(block, median)| (*block, median * 1.1)).collect();
             let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-            let tail = MetricSummary { estimate: middle_half(&values, CONFIDENCE).unwrap(), per_run };
+            let tail = MetricSummary { estimate: trimmed_mean(&values, CONFIDENCE).unwrap(), per_run };
             cell.metrics.insert(MetricReference { metric: &LATENCY, statistic }.column(), tail);
         }
         let percentile = |statistic| Percentile { statistic, estimate: medians.estimate, supported };
@@ -126,10 +126,10 @@ impl Scene {
     }
 
     pub(crate) fn choose(&self, best: &str, within: &[Bound]) -> Choice {
-        self.choose_by(best, within, &Terms::default())
+        self.choose_by(best, within, &ComparisonRules::default())
     }
 
-    pub(crate) fn choose_by(&self, best: &str, within: &[Bound], terms: &Terms) -> Choice {
+    pub(crate) fn choose_by(&self, best: &str, within: &[Bound], terms: &ComparisonRules) -> Choice {
         let mut metrics = best.split(", ").map(|metric| metric.parse().unwrap());
         let question = Choose { best: metrics.next().unwrap(), then: metrics.collect(), within: within.to_vec() };
         choose(&self.plan, &self.summary, &self.judged, terms, &question)
@@ -171,7 +171,7 @@ fn the_cell_that_beats_the_others_is_best() {
     let against: Vec<usize> = choice.contests[0].evidence.iter().map(|comparison| comparison.baseline).collect();
     assert_eq!(against, [0, 2]);
     // The evidence is what the comparison says, no matter which of them is the baseline of the record.
-    let known = compare_cells(&scene.summary, 0, 1, MetricReference::LATENCY, &Terms::default()).unwrap();
+    let known = compare_cells(&scene.summary, 0, 1, MetricReference::LATENCY, &ComparisonRules::default()).unwrap();
     assert_eq!(choice.contests[0].evidence[0].interval, known.interval);
 }
 
@@ -308,7 +308,8 @@ fn bounds_speak_of_the_cells_that_they_match() {
 #[test]
 fn a_speedup_is_that_against_the_own_baseline() {
     let mut scene = three();
-    scene.judged.comparisons = crate::judge::compare::against_baseline(&scene.plan, &scene.summary, &Terms::default());
+    scene.judged.comparisons =
+        crate::judge::compare::against_baseline(&scene.plan, &scene.summary, &ComparisonRules::default());
     let least = Bound { min: Some(1.0), max: None, ..at_most("speedup", 0.0, None) };
     let choice = scene.choose("speedup", &[least]);
     let outcomes: Vec<BoundOutcome> = choice.bounds[0].cells.iter().map(|cell| cell.outcome).collect();
@@ -363,8 +364,8 @@ fn a_failed_control_of_a_group_discredits_that_group() {
 
 #[test]
 fn a_quick_look_tells_apart_only_what_is_beyond_its_margin() {
-    let margin = Terms::default().margin.of_quick_look();
-    let quick = Terms { is_quick: true, margin, ..Terms::default() };
+    let margin = ComparisonRules::default().margin.of_quick_look();
+    let quick = ComparisonRules { is_quick: true, margin, ..ComparisonRules::default() };
     let scene = three().level("m/default/fp32/cpu", 8.5);
     assert_eq!(scene.best(&scene.choose("latency", &[])), [["m/default/int8/cpu"]]);
     assert_eq!(scene.best(&scene.choose_by("latency", &[], &quick))[0].len(), 2);
@@ -401,7 +402,8 @@ mod properties {
     }
 
     fn verdict_of(scene: &Scene, cell: usize, other: usize) -> statistics::Verdict {
-        let comparison = compare_cells(&scene.summary, other, cell, MetricReference::LATENCY, &Terms::default());
+        let comparison =
+            compare_cells(&scene.summary, other, cell, MetricReference::LATENCY, &ComparisonRules::default());
         comparison.unwrap().verdict
     }
 }

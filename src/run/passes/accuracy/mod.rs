@@ -15,13 +15,13 @@ use super::outputs::References;
 use crate::data::array::Array;
 use crate::experiment::{AccuracyMetric, ModelIndex};
 use crate::plan::Cell;
-use crate::quality::accuracy::{AccuracyProblem, ItemScores, Score, change, item_bits, score};
+use crate::quality::accuracy::{AccuracyError, ItemScores, Score, change, item_bits, score};
 use crate::quality::fidelity::compare;
 use crate::record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::event::Event;
-use crate::run::session::{self, Halt, Session};
+use crate::run::session::{self, RunError, Session};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::protocol::Command;
 use crate::worker::read_outputs;
@@ -46,11 +46,11 @@ impl Pass for Accuracy {
         !measured_cells(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, RunError> {
         let cells = measured_cells(job);
         let mut outcomes = Vec::with_capacity(cells.len());
         for (done, index) in cells.iter().enumerate() {
-            session.tell(&Event::Scoring { done, total: cells.len() });
+            session.emit(&Event::Scoring { done, total: cells.len() });
             let outcome = run(job, *index, session);
             session.go_on()?;
             outcomes.push(outcome);
@@ -61,9 +61,9 @@ impl Pass for Accuracy {
         Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &cells, &outcomes) })
     }
 
-    fn tell(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+    fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
         if let Some(took) = took {
-            session.tell(&Event::Scored { manifest: &job.record.manifest, took });
+            session.emit(&Event::Scored { manifest: &job.record.manifest, took });
         }
     }
 }
@@ -190,8 +190,8 @@ fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
     let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
     let of = |metric: &AccuracyMetric| Ok((*metric, ItemScores::of(*metric, &output, &labels)?));
-    metrics.iter().map(of).collect::<Result<_, AccuracyProblem>>().map_err(|problem| {
-        let is_nan = matches!(problem, AccuracyProblem::NotANumber { .. });
+    metrics.iter().map(of).collect::<Result<_, AccuracyError>>().map_err(|problem| {
+        let is_nan = matches!(problem, AccuracyError::NotANumber { .. });
         match is_nan.then(|| data.not_finite(data.fitted.items)).flatten() {
             Some(found) => format!("{problem}; {found}"),
             None => problem.to_string(),

@@ -22,7 +22,7 @@ use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::{VariantKey, VariantModel};
 use crate::run::model;
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use onnx::precision;
 use onnx::{ModelHeader, Signature};
 
@@ -42,7 +42,7 @@ impl Pass for Convert {
         wanted(job).iter().all(|key| job.variant_files.contains_key(key))
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Converted, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Converted, RunError> {
         let wanted = wanted(job);
         let mut variant_files = Vec::with_capacity(wanted.len());
         for key in wanted {
@@ -84,12 +84,12 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
                 Err(problem) => return (without_file(key, None, problem), None),
             };
             let (name, precision) = (model.name.as_str(), variant.precision);
-            session.tell(&Event::Converting { model: name, precision });
+            session.emit(&Event::Converting { model: name, precision });
             let started = Instant::now();
             let made = convert(job, key, &recipe, session);
             if let Ok(made) = &made {
                 let (was_cached, was_damaged, took) = (made.was_cached, made.was_damaged, started.elapsed());
-                session.tell(&Event::Converted { model: name, precision, was_cached, was_damaged, took });
+                session.emit(&Event::Converted { model: name, precision, was_cached, was_damaged, took });
             }
             described(key, recipe, made)
         }

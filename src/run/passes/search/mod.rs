@@ -14,7 +14,7 @@ use crate::experiment::{BatchSearch, Stop};
 use crate::record::{Arm, CellSearch, InferenceCost, Searched, StoredRun, Tried};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 use crate::run::{Job, provenance, rounds};
 use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
@@ -42,7 +42,7 @@ impl Pass for Search {
         left(job).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Searched, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Searched, RunError> {
         let mut found = job.record.manifest.findings.search.clone().unwrap_or_default();
         for (index, search) in left(job) {
             found.searches.push(one(job, index, search, session)?);
@@ -51,9 +51,9 @@ impl Pass for Search {
         Ok(found)
     }
 
-    fn tell(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
+    fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
         if took.is_some() {
-            session.tell(&Event::Searched { manifest: &job.record.manifest });
+            session.emit(&Event::Searched { manifest: &job.record.manifest });
         }
     }
 }
@@ -70,7 +70,7 @@ fn left(job: &Job) -> Vec<(usize, BatchSearch)> {
     cells(job).into_iter().filter(|(index, _)| manifest.search_of(&manifest.plan.cells[*index]).is_none()).collect()
 }
 
-fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, Halt> {
+fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, RunError> {
     let manifest = &job.record.manifest;
     let (measure, margin) = (&manifest.experiment.measure, manifest.experiment.compare.margin.default.0);
     let longest_s = rounds::longest(measure.stop).0 as f64 / 1e9;
@@ -84,7 +84,7 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
         session.go_on()?;
         let outcome = probe(job, index, batch, tried.len() as u32, session)?;
         let plan = &job.record.manifest.plan;
-        session.tell(&Event::BatchTried { cell: &plan.path(&plan.cells[index]), tried: &outcome });
+        session.emit(&Event::BatchTried { cell: &plan.path(&plan.cells[index]), tried: &outcome });
         tried.push(outcome);
     };
     let batch = best(&tried, margin);
@@ -94,7 +94,7 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
 }
 
 /// One batch, loaded, warmed up and sampled for a moment.
-fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Session<'_>) -> Result<Tried, Halt> {
+fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Session<'_>) -> Result<Tried, RunError> {
     let cell = job.record.manifest.plan.cells[index];
     let measure = job.record.manifest.experiment.measure.clone();
     // Numbers that no run has: the seeds are nobody else's.

@@ -26,7 +26,7 @@ use crate::proto::ModelProto;
 use super::constants::{fold_weights, lift_weights};
 use super::inline::inline_functions;
 use super::keep::Keep;
-use super::report::{Conversion, ConversionProblem, ConversionReport};
+use super::report::{Conversion, ConversionError, ConversionReport};
 use super::upgrade::{RAISED, raise_operator_set};
 
 /// What becomes of the inputs and outputs of a model in half precision.
@@ -114,7 +114,7 @@ pub fn to_half(
     mut model: ModelProto,
     types: &Inferred,
     settings: &HalfSettings,
-) -> Result<Conversion, ConversionProblem> {
+) -> Result<Conversion, ConversionError> {
     check_floats(&model, settings.target)?;
     let mut report = ConversionReport::default();
     let inlined = inline_functions(&mut model);
@@ -129,7 +129,7 @@ pub fn to_half(
     versions::choose(&mut survey, settings);
     rewrite::rewrite(&mut model, &survey, settings, &mut report)?;
     if report.converted.is_empty() && report.weights.converted == 0 {
-        return Err(ConversionProblem::NothingToConvert { kept: report.kept });
+        return Err(ConversionError::NothingToConvert { kept: report.kept });
     }
     summarise(&mut report, settings);
     Ok(Conversion { model, report })
@@ -140,12 +140,12 @@ pub fn to_half(
 ///
 /// bfloat16 came with 13. Before 6 a `Cast` names its type as text, and ONNX Runtime cannot tell what it makes. In fp16,
 /// CUDA has `Clip` from 12 on: a model that cannot be raised keeps it in float32, between casts.
-fn raise_for_kernels(model: &mut ModelProto, settings: &HalfSettings) -> Result<Option<i64>, ConversionProblem> {
+fn raise_for_kernels(model: &mut ModelProto, settings: &HalfSettings) -> Result<Option<i64>, ConversionError> {
     const OLDEST_WITH_FP16: i64 = 6;
     match (settings.target, model.opset("").unwrap_or(1)) {
         (Half::Bf16, _) => raise_operator_set(model, RAISED, "Cast to bfloat16"),
         (Half::Fp16, has) if has < OLDEST_WITH_FP16 => {
-            Err(ConversionProblem::OpsetTooOld { has, needed: OLDEST_WITH_FP16, operator: "Cast".to_owned() })
+            Err(ConversionError::OpsetTooOld { has, needed: OLDEST_WITH_FP16, operator: "Cast".to_owned() })
         }
         (Half::Fp16, has) if settings.provider == ProviderClass::Cuda => {
             let gains = gains_kernel(model, has);
@@ -168,7 +168,7 @@ fn gains_kernel(model: &ModelProto, has: i64) -> Option<&'static str> {
 }
 
 /// What is in half precision already is no source for another.
-fn check_floats(model: &ModelProto, target: Half) -> Result<(), ConversionProblem> {
+fn check_floats(model: &ModelProto, target: Half) -> Result<(), ConversionError> {
     let (mut full, mut half) = (0_u64, 0_u64);
     model.each_tensor(&mut |tensor| match tensor.element() {
         ElementType::Float32 => full += 1,
@@ -176,7 +176,7 @@ fn check_floats(model: &ModelProto, target: Half) -> Result<(), ConversionProble
         _ => {}
     });
     if half > full {
-        return Err(ConversionProblem::AlreadyInHalf { weights: half, wanted: target.name().to_owned() });
+        return Err(ConversionError::AlreadyInHalf { weights: half, wanted: target.name().to_owned() });
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! Input: the model and its survey, whose graphs are met in the same order here. Output: the model in place.
 
 use crate::ElementType;
-use crate::precision::report::{ConversionProblem, ConversionReport};
+use crate::precision::report::{ConversionError, ConversionReport};
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 use super::decide::Decision;
@@ -15,7 +15,7 @@ pub(super) fn rewrite(
     survey: &Survey,
     settings: &HalfSettings,
     report: &mut ConversionReport,
-) -> Result<(), ConversionProblem> {
+) -> Result<(), ConversionError> {
     let mut rewriter = Rewriter { survey, target: settings.target, report, next: 0 };
     match model.graph.as_mut() {
         Some(graph) => rewriter.graph(graph),
@@ -32,7 +32,7 @@ struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    fn graph(&mut self, graph: &mut GraphProto) -> Result<(), ConversionProblem> {
+    fn graph(&mut self, graph: &mut GraphProto) -> Result<(), ConversionError> {
         let known: &'a Graph = &self.survey.graphs[self.next];
         self.next += 1;
         self.weights(graph, known)?;
@@ -84,7 +84,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Weights in the type that is wanted, or in both.
-    fn weights(&mut self, graph: &mut GraphProto, known: &Graph) -> Result<(), ConversionProblem> {
+    fn weights(&mut self, graph: &mut GraphProto, known: &Graph) -> Result<(), ConversionError> {
         let mut copies = Vec::new();
         for tensor in graph.initializer.iter_mut().filter(|tensor| tensor.element() == ElementType::Float32) {
             let Some(value) = known.names.get(tensor.name()).map(|value| &self.survey.values[*value]) else { continue };
@@ -106,7 +106,7 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    fn half(&mut self, tensor: &TensorProto) -> Result<TensorProto, ConversionProblem> {
+    fn half(&mut self, tensor: &TensorProto) -> Result<TensorProto, ConversionError> {
         let (half, clamped) = weights::convert(tensor, self.target)?;
         self.report.weights.clamped += clamped;
         Ok(half)
@@ -132,7 +132,7 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Changes what a node makes by its attributes.
-    fn adapt(&mut self, node: &mut NodeProto) -> Result<(), ConversionProblem> {
+    fn adapt(&mut self, node: &mut NodeProto) -> Result<(), ConversionError> {
         if let Some(tensor) = constant(node) {
             node.attribute = vec![AttributeProto::of_tensor("value", self.half(&tensor)?)];
         } else {

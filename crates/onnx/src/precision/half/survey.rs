@@ -15,7 +15,7 @@ use super::decide::{Decision, Judge};
 use super::rewrite::constant;
 use super::weights::{self, Range};
 use crate::precision::Io;
-use crate::precision::report::{ConversionProblem, ConversionReport};
+use crate::precision::report::{ConversionError, ConversionReport};
 
 /// Weights of at least so many elements are worth a cast: below, the cast takes more of the file than it saves.
 pub(super) const WORTH_A_CAST: usize = 256;
@@ -118,7 +118,7 @@ pub(super) fn survey(
     types: &Inferred,
     settings: &HalfSettings,
     report: &mut ConversionReport,
-) -> Result<Survey, ConversionProblem> {
+) -> Result<Survey, ConversionError> {
     let mut surveyor = Surveyor {
         survey: Survey::default(),
         scopes: Vec::new(),
@@ -140,7 +140,7 @@ struct Surveyor<'a> {
 }
 
 impl Surveyor<'_> {
-    fn graph(&mut self, graph: &GraphProto, types: &Inferred) -> Result<(), ConversionProblem> {
+    fn graph(&mut self, graph: &GraphProto, types: &Inferred) -> Result<(), ConversionError> {
         let number = self.survey.graphs.len();
         self.survey.graphs.push(Graph::default());
         self.scopes.push(number);
@@ -186,13 +186,7 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    fn node(
-        &mut self,
-        graph: usize,
-        index: usize,
-        node: &NodeProto,
-        types: &Inferred,
-    ) -> Result<(), ConversionProblem> {
+    fn node(&mut self, graph: usize, index: usize, node: &NodeProto, types: &Inferred) -> Result<(), ConversionError> {
         let inputs: Vec<Option<usize>> = node.input.iter().map(|name| self.find(name)).collect();
         let made: Vec<Option<ElementType>> =
             node.output.iter().map(|name| types.value(name).and_then(|value| value.element.clone())).collect();
@@ -250,7 +244,7 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    fn range(&self, tensor: &TensorProto) -> Result<Range, ConversionProblem> {
+    fn range(&self, tensor: &TensorProto) -> Result<Range, ConversionError> {
         match tensor.element() {
             ElementType::Float32 => Ok(weights::range(tensor, self.judge.settings.target)?),
             _ => Ok(Range::Within),

@@ -34,7 +34,7 @@ fn settings(target: Half, provider: ProviderClass) -> HalfSettings {
     HalfSettings { target, io: Io::Keep, keep: Keep::default(), provider }
 }
 
-fn convert(model: ModelProto, settings: &HalfSettings) -> Result<Conversion, ConversionProblem> {
+fn convert(model: ModelProto, settings: &HalfSettings) -> Result<Conversion, ConversionError> {
     let types = infer(&model, &[]);
     to_half(model, &types, settings)
 }
@@ -187,9 +187,9 @@ fn models_without_float32_are_refused() {
     let half = TensorProto::of_bytes("w", &ElementType::Float16, &[2], vec![0; 4]);
     let nodes = vec![node("Identity", &["x"], "y")];
     let error = convert(model(nodes.clone(), vec![half]), &settings(Half::Bf16, ProviderClass::Cuda)).unwrap_err();
-    assert!(matches!(error, ConversionProblem::AlreadyInHalf { weights: 1, .. }), "{error}");
+    assert!(matches!(error, ConversionError::AlreadyInHalf { weights: 1, .. }), "{error}");
     let error = convert(model(nodes, vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
-    assert!(matches!(error, ConversionProblem::NothingToConvert { .. }), "{error}");
+    assert!(matches!(error, ConversionError::NothingToConvert { .. }), "{error}");
 }
 
 fn with_opset(mut model: ModelProto, opset: i64) -> ModelProto {
@@ -267,7 +267,7 @@ fn an_older_model_is_raised_to_an_opset_that_has_bfloat16() {
     assert_eq!((conversion.model.opset(""), conversion.report.nodes_converted()), (Some(13), 1));
     assert_eq!(conversion.report.notes, ["the model was converted from opset 12 to 13"]);
     let old = convert(of(5), &settings(Half::Fp16, ProviderClass::Cuda));
-    assert!(matches!(old, Err(ConversionProblem::OpsetTooOld { has: 5, needed: 6, .. })), "{old:?}");
+    assert!(matches!(old, Err(ConversionError::OpsetTooOld { has: 5, needed: 6, .. })), "{old:?}");
 }
 
 #[test]

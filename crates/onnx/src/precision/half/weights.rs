@@ -3,7 +3,7 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::TensorProto;
 
 use super::Half;
@@ -28,7 +28,7 @@ pub(super) enum Range {
 }
 
 /// Where the numbers of a float32 tensor lie.
-pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorProblem> {
+pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorError> {
     if target == Half::Bf16 {
         return Ok(Range::Within);
     }
@@ -44,7 +44,7 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorP
 
 /// A float32 tensor in half precision, rounded to nearest, and how many of its elements stood for infinity and are at the
 /// end of the range now. Infinities and NaN stay what they are.
-pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorProblem> {
+pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorError> {
     let (mut clamped, mut halves) = (0, Vec::new());
     let mut bytes = Vec::with_capacity(tensor.elements()? * 2);
     tensor.each_floats(&mut |values| {

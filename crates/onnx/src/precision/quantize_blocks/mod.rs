@@ -24,9 +24,9 @@ use super::inline::inline_functions;
 use super::keep::{ASKED, Keep};
 use super::product::{Product, RightOperand, times, transposed};
 use super::quantize_dynamic::{MICROSOFT, keep_inner, refuse_quantized};
-use super::report::{Conversion, ConversionProblem, ConversionReport};
+use super::report::{Conversion, ConversionError, ConversionReport};
 use crate::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 use block::Blocks;
 
 /// Elements of the smallest weight that is worth it: 64 KiB in float32, which stay in a core's cache anyway.
@@ -52,8 +52,8 @@ impl Default for BlockQuantization {
 }
 
 impl BlockQuantization {
-    fn check(&self) -> Result<(), ConversionProblem> {
-        let wrong = |setting, value: String, allowed| Err(ConversionProblem::Setting { setting, value, allowed });
+    fn check(&self) -> Result<(), ConversionError> {
+        let wrong = |setting, value: String, allowed| Err(ConversionError::Setting { setting, value, allowed });
         if !self.block_size.is_power_of_two() || !(16..=256).contains(&self.block_size) {
             return wrong("the block size", self.block_size.to_string(), "16, 32, 64, 128 or 256");
         }
@@ -70,12 +70,12 @@ impl BlockQuantization {
 ///
 /// A block size that the operator does not have, a model that is quantised already or has nothing to quantise, a damaged
 /// weight.
-pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Result<Conversion, ConversionProblem> {
+pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Result<Conversion, ConversionError> {
     options.check()?;
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     settle_constants(&mut model, &["MatMul", "Gemm"])?;
-    let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionProblem::NoGraph)?);
+    let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionError::NoGraph)?);
     let tables = tables(&editor, &nodes);
     let report = ConversionReport::default();
     let mut work = Work { editor, report, options: options.clone(), tables, stored: HashMap::new() };
@@ -98,7 +98,7 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     work.report.weights.kept = kept;
     inlined.tell(&mut work.report);
     if work.report.nodes_converted() == 0 {
-        return Err(ConversionProblem::NothingToConvert { kept: work.report.kept });
+        return Err(ConversionError::NothingToConvert { kept: work.report.kept });
     }
     model.import(MICROSOFT, 1);
     model.graph = Some(graph);
@@ -128,7 +128,7 @@ struct Stored {
 }
 
 impl Work {
-    fn convert(&mut self, node: &NodeProto) -> Result<Result<(), &'static str>, TensorProblem> {
+    fn convert(&mut self, node: &NodeProto) -> Result<Result<(), &'static str>, TensorError> {
         let Some(product) = Product::of(node) else { return Ok(Err("it does not have two inputs")) };
         let operand = match product.right_operand(&self.editor)? {
             Ok(operand) => operand,
@@ -164,7 +164,7 @@ impl Work {
         Ok(Ok(()))
     }
 
-    fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorProblem> {
+    fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
         if let Some(stored) = self.stored.get(&operand.weight) {
             return Ok(Some(stored.clone()));
         }
@@ -245,7 +245,7 @@ mod tests {
         ];
         for (nodes, shape, reason) in cases {
             let weight = TensorProto::of_floats("w", &shape, &vec![1.0; (shape[0] * shape[1]) as usize]);
-            let Err(ConversionProblem::NothingToConvert { kept }) =
+            let Err(ConversionError::NothingToConvert { kept }) =
                 quantize_blocks(model(nodes, weight), &Default::default())
             else {
                 panic!()

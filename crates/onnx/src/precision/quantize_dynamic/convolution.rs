@@ -6,13 +6,13 @@
 use super::{Outcome, Work, rescale};
 use crate::precision::scales::quantize_channels;
 use crate::proto::{NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// The level of zero in unsigned weights.
 const MIDDLE: u8 = 128;
 
 impl Work {
-    pub(super) fn conv(&mut self, node: &NodeProto) -> Result<Outcome, TensorProblem> {
+    pub(super) fn conv(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let ([input, kernel, ..], Some(output)) = (&node.input[..], node.output.first()) else {
             return Outcome::kept("it does not have two inputs");
         };
@@ -78,7 +78,7 @@ mod tests {
     use super::super::tests::{converted, model, tensor};
     use super::super::{DynamicQuantization, quantize_dynamic};
     use super::*;
-    use crate::precision::ConversionProblem;
+    use crate::precision::ConversionError;
     use crate::proto::AttributeProto;
 
     fn conv() -> crate::proto::ModelProto {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn convolutions_are_unsigned_and_only_on_request() {
-        let Err(ConversionProblem::NothingToConvert { kept }) = quantize_dynamic(conv(), &Default::default()) else {
+        let Err(ConversionError::NothingToConvert { kept }) = quantize_dynamic(conv(), &Default::default()) else {
             panic!()
         };
         assert!(kept[0].reason.contains("slower"));

@@ -25,10 +25,10 @@ use super::embedding::{Lookup, Stored, Tables};
 use super::fold::fold_into_convolutions;
 use super::inline::inline_functions;
 use super::keep::{ASKED, Keep};
-use super::report::{Conversion, ConversionProblem, ConversionReport};
+use super::report::{Conversion, ConversionError, ConversionReport};
 use super::scales::{FULL_WEIGHT, REDUCED_WEIGHT};
 use super::upgrade::raise_operator_set;
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
 
 /// The operator set that has `DynamicQuantizeLinear`.
@@ -64,7 +64,7 @@ impl DynamicQuantization {
 /// # Errors
 ///
 /// An operator set before 7, a model that is quantised already or has nothing to quantise, a damaged weight.
-pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) -> Result<Conversion, ConversionProblem> {
+pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) -> Result<Conversion, ConversionError> {
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DynamicQuantizeLinear")?;
@@ -74,12 +74,12 @@ pub fn quantize_dynamic(mut model: ModelProto, options: &DynamicQuantization) ->
         &["MatMul", "Gemm", "LSTM", "Gather"]
     };
     settle_constants(&mut model, wanting)?;
-    let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
+    let graph = model.graph.take().ok_or(ConversionError::NoGraph)?;
     // A file without the normalisations is smaller; the runtime would fold them all the same.
     let (graph, mut report) = convert(fold_into_convolutions(graph)?, options)?;
     inlined.tell(&mut report);
     if report.nodes_converted() == 0 {
-        return Err(ConversionProblem::NothingToConvert { kept: report.kept });
+        return Err(ConversionError::NothingToConvert { kept: report.kept });
     }
     if graph.node.iter().any(|node| node.domain() == MICROSOFT) {
         model.import(MICROSOFT, 1);
@@ -97,7 +97,7 @@ pub(super) const MICROSOFT: &str = "com.microsoft";
 
 /// A model that has integer operators was quantised by somebody who knew more about it. Weights alone in 8 bits or more are
 /// constants like others.
-pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionProblem> {
+pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError> {
     let constant = model.graph.as_ref().map(|graph| constant_values(graph, &graph.node)).unwrap_or_default();
     let is_readable = |name: &str| {
         let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
@@ -120,13 +120,13 @@ pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionProbl
     let nodes = || model.graph.iter().flat_map(|graph| &graph.node);
     let Some(first) = nodes().find(is_quantized) else { return Ok(()) };
     let same = nodes().filter(|node| node.op_type() == first.op_type()).count() as u64;
-    Err(ConversionProblem::AlreadyInPrecision { operator: first.operator(), nodes: same })
+    Err(ConversionError::AlreadyInPrecision { operator: first.operator(), nodes: same })
 }
 
 fn convert(
     graph: GraphProto,
     options: &DynamicQuantization,
-) -> Result<(GraphProto, ConversionReport), ConversionProblem> {
+) -> Result<(GraphProto, ConversionReport), ConversionError> {
     let (editor, nodes) = Editor::new(graph);
     let mut work = Work {
         editor,
@@ -176,7 +176,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn kept(reason: &str) -> Result<Outcome, TensorProblem> {
+    fn kept(reason: &str) -> Result<Outcome, TensorError> {
         Ok(Outcome::Kept(reason.to_owned()))
     }
 }
@@ -200,7 +200,7 @@ struct Work {
 }
 
 impl Work {
-    fn convert(&mut self, node: &NodeProto) -> Result<Outcome, TensorProblem> {
+    fn convert(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         match (node.is_standard(), node.op_type()) {
             (true, "MatMul" | "Gemm") => self.product(node),
             (true, "Gather") => self.gather(node),
@@ -233,7 +233,7 @@ impl Work {
     }
 
     /// A large table in 8 bits.
-    fn gather(&mut self, node: &NodeProto) -> Result<Outcome, TensorProblem> {
+    fn gather(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         if !self.options.embeddings {
             return Ok(Outcome::NotConcerned);
         }
@@ -324,16 +324,16 @@ pub(super) mod tests {
         let weight = TensorProto::of_floats("w", &[1, 1], &[1.0]);
         let mut old = model(vec![mat_mul("x", "w", "y")], vec![weight.clone()]);
         old.opset_import[0].version = Some(6);
-        assert!(matches!(refused(old), ConversionProblem::OpsetTooOld { has: 6, needed: 11, .. }));
+        assert!(matches!(refused(old), ConversionError::OpsetTooOld { has: 6, needed: 11, .. }));
         let once = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default()).unwrap();
         let twice = refused(once.model);
         let said = "the model already has that precision: it has 1 DynamicQuantizeLinear nodes";
         assert_eq!(twice.to_string(), said);
         let nothing = refused(model(vec![NodeProto::of("GRU", "r", &["x", "w", "r"], &["y"], vec![])], vec![]));
-        assert!(matches!(nothing, ConversionProblem::NothingToConvert { kept } if kept.len() == 1));
+        assert!(matches!(nothing, ConversionError::NothingToConvert { kept } if kept.len() == 1));
         assert_eq!(
             refused(ModelProto { opset_import: model(vec![], vec![]).opset_import, ..Default::default() }),
-            ConversionProblem::NoGraph
+            ConversionError::NoGraph
         );
     }
 
@@ -358,7 +358,7 @@ pub(super) mod tests {
         ];
         for (weight, reason) in cases {
             let problem = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default());
-            let Err(ConversionProblem::NothingToConvert { kept }) = problem else { panic!("{problem:?}") };
+            let Err(ConversionError::NothingToConvert { kept }) = problem else { panic!("{problem:?}") };
             assert_eq!(kept[0].reason, reason);
         }
     }

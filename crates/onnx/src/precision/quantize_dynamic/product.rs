@@ -5,7 +5,7 @@
 //! at run time costs more than the product saves.
 
 use super::{Outcome, Work, rescale};
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::precision::edit::Weight;
 use crate::precision::embedding::Stored;
 use crate::precision::product::{Product, RightOperand, times, transposed, turn};
@@ -13,7 +13,7 @@ use crate::precision::scales::quantize_channels;
 use crate::proto::NodeProto;
 
 impl Work {
-    pub(super) fn product(&mut self, node: &NodeProto) -> Result<Outcome, TensorProblem> {
+    pub(super) fn product(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let Some(product) = Product::of(node) else { return Outcome::kept("it does not have two inputs") };
         let operand = match product.right_operand(&self.editor)? {
             Ok(operand) => operand,
@@ -36,7 +36,7 @@ impl Work {
     }
 
     /// The right operand as [K, N] in 8 bits; `None` if a value is not finite.
-    fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorProblem> {
+    fn weight(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
         let key = operand.weight.clone();
         if let Some(stored) = self.products.get(&key) {
             return Ok(Some(stored.clone()));
@@ -49,7 +49,7 @@ impl Work {
     }
 
     /// A weight that lies as [K, N] in the file.
-    fn columns(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorProblem> {
+    fn columns(&mut self, operand: &RightOperand) -> Result<Option<Stored>, TensorError> {
         let name = &operand.weight.name;
         let Some(values) = self.editor.floats(name).transpose()? else { return Ok(None) };
         let Some(channels) = quantize_channels(&values, &operand.shape, 1, self.options.largest()) else {
@@ -62,7 +62,7 @@ impl Work {
 
     /// A weight that lies as [N, K]. Where somebody else reads it too (an embedding that is the last layer as well), it is
     /// stored once, with a `Transpose` that ONNX Runtime carries out when it loads the model.
-    fn turned(&mut self, weight: &Weight) -> Result<Option<Stored>, TensorProblem> {
+    fn turned(&mut self, weight: &Weight) -> Result<Option<Stored>, TensorError> {
         let name = &weight.name;
         if self.tables.holds(name) || self.editor.readers(name) > 1 {
             let Some(rows) = self.tables.rows(&mut self.editor, &mut self.report, name)? else { return Ok(None) };

@@ -11,13 +11,13 @@ use crate::precision::embedding::Stored;
 use crate::precision::product::transposed;
 use crate::precision::scales::quantize_channels;
 use crate::proto::{NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// Inputs that both operators have, from X to P.
 const SHARED_INPUTS: usize = 8;
 
 impl Work {
-    pub(super) fn lstm(&mut self, node: &NodeProto) -> Result<Outcome, TensorProblem> {
+    pub(super) fn lstm(&mut self, node: &NodeProto) -> Result<Outcome, TensorError> {
         let [_, input_weight, recurrent_weight, ..] = &node.input[..] else {
             return Outcome::kept("it does not have three inputs");
         };
@@ -53,7 +53,7 @@ impl Work {
     }
 
     /// [directions, gates, inputs] as [directions, inputs, gates], with scales and zero points of every gate.
-    fn gates(&mut self, weight: &Weight) -> Result<Option<[String; 3]>, TensorProblem> {
+    fn gates(&mut self, weight: &Weight) -> Result<Option<[String; 3]>, TensorError> {
         let name = &weight.name;
         let shape = self.editor.form(weight)?.shape;
         let [directions, gates, inputs] = shape[..] else { return Ok(None) };
@@ -79,7 +79,7 @@ mod tests {
     use super::super::quantize_dynamic;
     use super::super::tests::{converted, model, tensor};
     use super::*;
-    use crate::precision::ConversionProblem;
+    use crate::precision::ConversionError;
     use crate::proto::AttributeProto;
 
     fn lstm(layout: i64) -> crate::proto::ModelProto {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_batch_first_is_not_known() {
-        let Err(ConversionProblem::NothingToConvert { kept }) = quantize_dynamic(lstm(1), &Default::default()) else {
+        let Err(ConversionError::NothingToConvert { kept }) = quantize_dynamic(lstm(1), &Default::default()) else {
             panic!()
         };
         assert!(kept[0].reason.starts_with("its batch comes first"));

@@ -12,7 +12,7 @@ use crate::precision::edit::{Editor, Weight};
 use crate::precision::product::{Product, transposed, turn};
 use crate::precision::scales::{quantize_bias, quantize_channels_above};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// The largest bias: half of what 32 bits hold, so that the sum of products that it is added to fits beside it.
 const LARGEST_BIAS: f32 = (1_u32 << 30) as f32;
@@ -26,7 +26,7 @@ pub(super) struct StoredWeight {
 
 impl Product {
     /// Why a product that has a constant right operand stays in float32 all the same.
-    pub(super) fn stays_float(&self, editor: &Editor) -> Result<Option<&'static str>, TensorProblem> {
+    pub(super) fn stays_float(&self, editor: &Editor) -> Result<Option<&'static str>, TensorError> {
         if self.turns_left {
             return Ok(Some("its left operand is transposed"));
         }
@@ -53,7 +53,7 @@ impl Work<'_> {
         node: &mut NodeProto,
         role: Role,
         activation: f32,
-    ) -> Result<Result<(), &'static str>, TensorProblem> {
+    ) -> Result<Result<(), &'static str>, TensorError> {
         let (Some(weight), product) = (self.editor.weight(&node.input[1]), Product::of(node)) else {
             return Ok(Err("its weight is not constant"));
         };
@@ -90,7 +90,7 @@ impl Work<'_> {
         axis: usize,
         alpha: f32,
         least: &[f32],
-    ) -> Result<Option<StoredWeight>, TensorProblem> {
+    ) -> Result<Option<StoredWeight>, TensorError> {
         let key = (weight.clone(), axis);
         let is_raised = |stored: &StoredWeight| stored.scales.iter().zip(least).any(|(scale, least)| scale < least);
         if let Some(stored) = self.weights.get(&key).filter(|stored| alpha == 1.0 && !is_raised(stored)) {
@@ -124,7 +124,7 @@ impl Work<'_> {
 
     /// A table of rows that is the right operand of a product too: stored once, with a `Transpose` that ONNX Runtime
     /// carries out when it loads the model. The scales of rows are those of the columns then.
-    fn shared(&mut self, weight: &Weight, axis: usize) -> Result<Option<StoredWeight>, TensorProblem> {
+    fn shared(&mut self, weight: &Weight, axis: usize) -> Result<Option<StoredWeight>, TensorError> {
         let name = &weight.name;
         let is_read_again = weight.is_transposed && self.editor.readers(name) > 1;
         let Some(tables) = self.tables.as_mut().filter(|tables| tables.holds(name) || is_read_again) else {
@@ -183,10 +183,10 @@ mod tests {
 
     use crate::precision::activation_ranges::Range;
     use crate::precision::quantize_dynamic::tests::{model, tensor};
-    use crate::precision::{ConversionProblem, StaticQuantization, prepare_static};
+    use crate::precision::{ConversionError, StaticQuantization, prepare_static};
     use crate::proto::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
-    fn quantized(node: NodeProto, weights: Vec<TensorProto>) -> Result<GraphProto, ConversionProblem> {
+    fn quantized(node: NodeProto, weights: Vec<TensorProto>) -> Result<GraphProto, ConversionError> {
         let ranges = ["x", "y"].map(|name| (name.to_owned(), Range::new(0.0, 2.55)));
         let prepared = prepare_static(model(vec![node], weights))?;
         let done = prepared.quantize(&BTreeMap::from(ranges), &StaticQuantization::default())?;
@@ -260,7 +260,7 @@ mod tests {
             (vec![], "its bias is not one number for each column"),
         ];
         for (attributes, reason) in cases {
-            let Err(ConversionProblem::NothingToConvert { kept }) = quantized(gemm(attributes), weights()) else {
+            let Err(ConversionError::NothingToConvert { kept }) = quantized(gemm(attributes), weights()) else {
                 panic!()
             };
             assert_eq!(kept[0].reason, reason);

@@ -37,10 +37,10 @@ use super::fold::fold_channels;
 use super::inline::{Inlined, inline_functions};
 use super::keep::Keep;
 use super::quantize_dynamic::refuse_quantized;
-use super::report::{Conversion, ConversionProblem};
+use super::report::{Conversion, ConversionError};
 use super::upgrade::raise_operator_set;
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 use plan::Plan;
 use rewrite::Work;
 
@@ -77,12 +77,12 @@ pub struct Prepared {
 /// # Errors
 ///
 /// An operator set before 7, a model that is quantised already, a damaged weight.
-pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionProblem> {
+pub fn prepare_static(mut model: ModelProto) -> Result<Prepared, ConversionError> {
     let inlined = inline_functions(&mut model);
     refuse_quantized(&model)?;
     let raised = raise_operator_set(&mut model, NEEDED_OPSET, "DequantizeLinear with one scale for each channel")?;
     settle_constants(&mut model, &["Conv", "BatchNormalization", "MatMul", "Gemm", "Gather"])?;
-    let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
+    let graph = model.graph.take().ok_or(ConversionError::NoGraph)?;
     model.graph = Some(fold_channels(graph)?);
     Ok(Prepared { model, raised, inlined, keep: Keep::default() })
 }
@@ -103,8 +103,8 @@ impl Prepared {
     /// # Errors
     ///
     /// A damaged weight.
-    pub fn to_calibrate(&self) -> Result<Vec<String>, ConversionProblem> {
-        let graph = self.model.graph.as_ref().ok_or(ConversionProblem::NoGraph)?;
+    pub fn to_calibrate(&self) -> Result<Vec<String>, ConversionError> {
+        let graph = self.model.graph.as_ref().ok_or(ConversionError::NoGraph)?;
         let (editor, nodes) = Editor::new(without_content(graph));
         let plan = Plan::of(&editor, &nodes, &self.keep, &HashSet::new())?;
         Ok(plan.sources().into_iter().filter(|name| editor.tensor(name).is_none()).map(str::to_owned).collect())
@@ -132,9 +132,9 @@ impl Prepared {
         self,
         ranges: &BTreeMap<String, Range>,
         options: &StaticQuantization,
-    ) -> Result<Conversion, ConversionProblem> {
+    ) -> Result<Conversion, ConversionError> {
         let mut model = self.model;
-        let graph = model.graph.take().ok_or(ConversionProblem::NoGraph)?;
+        let graph = model.graph.take().ok_or(ConversionError::NoGraph)?;
         let (editor, nodes) = Editor::new(graph);
         let (plan, ranges) = ranged(&editor, &nodes, &self.keep, ranges)?;
         let mut work = Work::new(editor, &ranges, options);
@@ -144,7 +144,7 @@ impl Prepared {
         let Work { editor, mut report, .. } = work;
         self.inlined.tell(&mut report);
         if report.nodes_converted() == 0 {
-            return Err(ConversionProblem::NothingToConvert { kept: report.kept });
+            return Err(ConversionError::NothingToConvert { kept: report.kept });
         }
         let (graph, kept) = editor.finish();
         report.weights.kept = kept;
@@ -164,7 +164,7 @@ fn ranged(
     nodes: &[NodeProto],
     keep: &Keep,
     observed: &BTreeMap<String, Range>,
-) -> Result<(Plan, BTreeMap<String, Range>), TensorProblem> {
+) -> Result<(Plan, BTreeMap<String, Range>), TensorError> {
     let (mut ranges, mut unknown) = (observed.clone(), HashSet::new());
     loop {
         let plan = Plan::of(editor, nodes, keep, &unknown)?;
@@ -328,6 +328,6 @@ mod tests {
         let said = format!("nothing in the model can be converted: 1 node of Conv ({NO_RANGE})");
         assert_eq!(problem.to_string(), said);
         old.opset_import[0].version = Some(6);
-        assert!(matches!(prepare_static(old), Err(ConversionProblem::OpsetTooOld { has: 6, needed: 13, .. })));
+        assert!(matches!(prepare_static(old), Err(ConversionError::OpsetTooOld { has: 6, needed: 13, .. })));
     }
 }

@@ -9,7 +9,7 @@
 use crate::precision::keep::{ASKED, Keep};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::TensorProblem;
+use crate::TensorError;
 use crate::precision::edit::Editor;
 use crate::precision::product::Product;
 use crate::proto::NodeProto;
@@ -85,7 +85,7 @@ impl Plan {
         nodes: &[NodeProto],
         keep: &Keep,
         unknown: &HashSet<String>,
-    ) -> Result<Self, TensorProblem> {
+    ) -> Result<Self, TensorError> {
         let mut plan = Plan::default();
         for (index, node) in nodes.iter().enumerate() {
             let candidate = if keep.keeps(node) { Candidate::Stays(ASKED) } else { candidate(editor, node)? };
@@ -237,7 +237,7 @@ enum Candidate {
 }
 
 /// What a node could be, by itself.
-fn candidate(editor: &Editor, node: &NodeProto) -> Result<Candidate, TensorProblem> {
+fn candidate(editor: &Editor, node: &NodeProto) -> Result<Candidate, TensorError> {
     let is_float =
         |name: &String| editor.tensor(name).is_some_and(|tensor| tensor.element() == crate::ElementType::Float32);
     let has_constants = || node.input.iter().any(|input| editor.weight(input).is_some() || input.is_empty());

@@ -18,7 +18,7 @@ use crate::precision::quantize_dynamic::keep_inner;
 use crate::precision::report::ConversionReport;
 use crate::precision::scales::{Affine, FULL_WEIGHT, REDUCED_WEIGHT};
 use crate::proto::{NodeProto, TensorProto};
-use crate::{ElementType, TensorProblem};
+use crate::{ElementType, TensorError};
 
 /// Scale and zero point of an activation, with the names of the constants that hold them.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl<'a> Work<'a> {
 
 impl Work<'_> {
     /// Puts the next node in 8 bits, or back as it is.
-    pub(super) fn take(&mut self, node: NodeProto, index: usize, plan: &Plan) -> Result<(), TensorProblem> {
+    pub(super) fn take(&mut self, node: NodeProto, index: usize, plan: &Plan) -> Result<(), TensorError> {
         let Some(role) = plan.roles.get(index).copied().flatten() else {
             return self.leave(node, plan.kept.get(&index));
         };
@@ -102,7 +102,7 @@ impl Work<'_> {
     }
 
     /// A node without a role: an embedding, or one that computes in float32.
-    fn leave(&mut self, node: NodeProto, reason: Option<&String>) -> Result<(), TensorProblem> {
+    fn leave(&mut self, node: NodeProto, reason: Option<&String>) -> Result<(), TensorError> {
         let is_lookup = node.is_standard() && node.op_type() == "Gather";
         let lookup = match self.tables.as_mut().filter(|_| is_lookup) {
             Some(tables) => tables.gather(&mut self.editor, &mut self.report, &node)?,

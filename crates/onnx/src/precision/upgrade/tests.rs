@@ -5,17 +5,13 @@ use crate::Dimension;
 use crate::precision::quantize_dynamic::tests::model;
 use crate::proto::ValueInfoProto;
 
-fn raised(has: i64, nodes: Vec<NodeProto>) -> Result<Vec<String>, ConversionProblem> {
+fn raised(has: i64, nodes: Vec<NodeProto>) -> Result<Vec<String>, ConversionError> {
     let graph = raised_graph(has, Some(ElementType::Float32), nodes)?;
     Ok(graph.node.iter().map(|node| format!("{} {}", node.op_type(), node.input.join(" "))).collect())
 }
 
 /// The raised graph of these nodes, whose input `x` has that element type and two dimensions of 9.
-fn raised_graph(
-    has: i64,
-    element: Option<ElementType>,
-    nodes: Vec<NodeProto>,
-) -> Result<GraphProto, ConversionProblem> {
+fn raised_graph(has: i64, element: Option<ElementType>, nodes: Vec<NodeProto>) -> Result<GraphProto, ConversionError> {
     let mut model = model(nodes, vec![]);
     model.opset_import[0].version = Some(has);
     if let Some(element) = element {
@@ -91,7 +87,7 @@ fn a_nearest_resize_takes_the_elements_that_operator_set_10_took() {
         let constant = NodeProto::of("Constant", "", &[], &["s"], vec![AttributeProto::of_tensor("value", scales)]);
         let resize = NodeProto::of("Resize", "", &["x", "s"], &["y"], vec![AttributeProto::of_text("mode", mode)]);
         let graph = raised_graph(10, Some(ElementType::Float32), vec![constant, resize])?;
-        Ok::<_, ConversionProblem>(graph.node[1].text("nearest_mode").map(str::to_owned))
+        Ok::<_, ConversionError>(graph.node[1].text("nearest_mode").map(str::to_owned))
     };
     let cases: [(&[f32], &str); 7] = [
         (&[0.6, 1.0], "ceil"),
@@ -154,16 +150,16 @@ fn upsampling_is_resizing() {
 #[test]
 fn what_has_no_form_is_refused() {
     let spatial = node("BatchNormalization", vec![AttributeProto::of_int("spatial", 0)]);
-    assert!(matches!(raised(8, vec![spatial]), Err(ConversionProblem::Unsupported { .. })));
+    assert!(matches!(raised(8, vec![spatial]), Err(ConversionError::Unsupported { .. })));
     let masked = NodeProto::of("Dropout", "", &["x"], &["z", "y"], vec![]);
-    assert!(matches!(raised(9, vec![masked]), Err(ConversionProblem::Unsupported { .. })));
+    assert!(matches!(raised(9, vec![masked]), Err(ConversionError::Unsupported { .. })));
     // ONNX Runtime runs the first up to 9; the second has other attributes before 9.
     let experimental = [("ImageScaler", 9, 13), ("MeanVarianceNormalization", 8, 8), ("Upsample", 10, 13)];
     for (operator, has, lacks) in experimental {
         let said = format!("ONNX has no such operator in opset {lacks}");
         assert!(refusal(has, vec![node(operator, vec![])]).ends_with(&said), "{operator}");
     }
-    assert!(matches!(raised(6, vec![]), Err(ConversionProblem::OpsetTooOld { has: 6, needed: 13, .. })));
+    assert!(matches!(raised(6, vec![]), Err(ConversionError::OpsetTooOld { has: 6, needed: 13, .. })));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What breaks ties, and that the trade-offs say the same.
 
 use super::*;
-use crate::judge::compare::pareto::Place;
+use crate::judge::compare::pareto::FrontierPlace;
 use crate::judge::compare::tradeoffs;
 use crate::vocabulary::metric::{ACCURACY_TOP1, ITEMS, MODEL_SIZE, PEAK_RSS};
 
@@ -87,21 +87,21 @@ fn what_was_beaten_dominates_nothing_that_is_chosen() {
     let scene = heavy(scene.level("m/default/fp16/cpu", 1.03), [115.0, 107.0, 100.0], [10.0, 10.0, 10.0]);
     let choice = scene.choose("latency, peak_rss", &[]);
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
-    let places = |scene: &Scene| -> Vec<Place> {
+    let places = |scene: &Scene| -> Vec<FrontierPlace> {
         let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
-        let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
+        let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
         sets[0].points.iter().map(|point| point.place.clone()).collect()
     };
-    let by = |cell: usize| Place::Dominated { by: vec![cell] };
-    assert_eq!(places(&scene), [by(1), by(2), Place::Frontier]);
+    let by = |cell: usize| FrontierPlace::Dominated { by: vec![cell] };
+    assert_eq!(places(&scene), [by(1), by(2), FrontierPlace::Frontier]);
     let mut answered = scene;
     answered.judged.choice = Some(choice);
-    assert_eq!(places(&answered), [by(1), Place::Frontier, Place::Frontier]);
+    assert_eq!(places(&answered), [by(1), FrontierPlace::Frontier, FrontierPlace::Frontier]);
 }
 
 #[test]
 fn a_quick_look_breaks_no_tie() {
-    let quick = Terms { is_quick: true, ..Terms::default() };
+    let quick = ComparisonRules { is_quick: true, ..ComparisonRules::default() };
     let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
     assert_eq!(scene.best(&scene.choose_by("latency, peak_rss", &[], &quick))[0].len(), 3);
 }
@@ -130,9 +130,9 @@ mod properties {
             scene.judged.choice = Some(choice.clone());
             let metrics = [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)];
             let weighed =
-                tradeoffs(&scene.plan, &scene.summary, &scene.judged, &Terms::default(), &metrics, false);
+                tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
             for point in weighed[0].points.iter().filter(|point| choice.contests[0].best.contains(&point.cell)) {
-                let is_dominated = matches!(point.place, Place::Dominated { .. });
+                let is_dominated = matches!(point.place, FrontierPlace::Dominated { .. });
                 prop_assert!(!is_dominated, "{:?} {:?}", choice.contests[0], weighed[0]);
             }
         }

@@ -10,7 +10,7 @@ use crate::plan::Cell;
 use crate::record::Arm;
 use crate::run::Job;
 use crate::run::request::ModelToOpen;
-use crate::run::session::{self, Halt, Session};
+use crate::run::session::{self, RunError, Session};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
 use crate::worker::{Afterwards, RunPlan};
@@ -56,7 +56,7 @@ impl Trial<'_> {
     /// # Errors
     ///
     /// If the user stopped it.
-    pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, Halt> {
+    pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
         session.go_on()?;
         let job = self.job;
         let path = job.record.folder.join(MODEL);

@@ -23,7 +23,7 @@ pub(crate) fn assumed_spread(grade: Option<Grade>) -> SessionSpread {
 /// Compares one positive value for each run of both sides. Above zero, the log ratio says that the candidate is worse.
 ///
 /// `None` as of [`compare_unpaired`].
-pub(crate) fn compare_apart(
+pub(crate) fn compare_unpaired_values(
     baseline: &[f64],
     candidate: &[f64],
     direction: Direction,
@@ -34,8 +34,8 @@ pub(crate) fn compare_apart(
     directed(baseline, candidate, direction, |from, to| compare_unpaired(from, to, margin, confidence, spread))
 }
 
-/// As [`compare_apart`] without the hint, which takes a search: for thousands of comparisons.
-pub(crate) fn verdict_apart(
+/// As [`compare_unpaired_values`] without the hint, which takes a search: for thousands of comparisons.
+pub(crate) fn verdict_unpaired_values(
     baseline: &[f64],
     candidate: &[f64],
     direction: Direction,
@@ -78,7 +78,7 @@ mod tests {
     fn more_of_a_rate_is_better() {
         let (low, high) = ([100.0, 101.0, 99.0, 100.5, 100.2], [120.0, 121.0, 119.0, 120.5, 120.2, 120.1]);
         let verdict = |direction| {
-            compare_apart(&low, &high, direction, 0.02, 0.95, SessionSpread::NONE).map(|found| {
+            compare_unpaired_values(&low, &high, direction, 0.02, 0.95, SessionSpread::NONE).map(|found| {
                 assert_eq!((found.baseline_runs, found.candidate_runs), (5, 6));
                 found.verdict
             })

@@ -7,7 +7,7 @@ use crate::experiment::Axis;
 
 /// What is wrong with a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MatrixProblem {
+pub enum MatrixError {
     /// An axis in two groups of a zip, or twice in one.
     #[error("`{}` is zipped twice", axis.plural())]
     ZippedTwice {
@@ -54,13 +54,13 @@ pub enum MatrixProblem {
     },
 }
 
-impl MatrixProblem {
+impl MatrixError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
-            MatrixProblem::ZippedTwice { .. } => Some("list each axis in one group of `zip` only"),
-            MatrixProblem::TooManyCells { .. } => Some("split the experiment, or `zip` axes that belong together"),
-            MatrixProblem::IncludeUnsaid { .. } => Some("name every axis that has more than one entry"),
+            MatrixError::ZippedTwice { .. } => Some("list each axis in one group of `zip` only"),
+            MatrixError::TooManyCells { .. } => Some("split the experiment, or `zip` axes that belong together"),
+            MatrixError::IncludeUnsaid { .. } => Some("name every axis that has more than one entry"),
             _ => None,
         }
     }

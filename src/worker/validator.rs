@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use onnx::precision::activation_ranges::Range;
 
-use super::expected::Expected;
+use super::expected::ExpectedAnswers;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
 use crate::vocabulary::metric;
@@ -14,7 +14,7 @@ use crate::worker::measure::Samples;
 
 /// What was heard of a run, and what may be heard next.
 #[derive(Debug, Default)]
-pub(super) struct Hearing {
+pub(super) struct ResponseValidator {
     /// What the worker found out so far.
     pub(super) run: WorkerRun,
     /// The command under way.
@@ -34,7 +34,7 @@ pub(super) struct Hearing {
 #[derive(Debug)]
 struct Asked {
     name: CommandName,
-    expected: Expected,
+    expected: ExpectedAnswers,
     /// Counted samples before it.
     counted_before: usize,
     at: Instant,
@@ -50,7 +50,7 @@ fn protocol(text: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Protocol, text)
 }
 
-impl Hearing {
+impl ResponseValidator {
     /// Takes note of a command that is about to be sent.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Hearing {
         }
         self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
-        self.asked = Some(Asked { name, expected: Expected::of(command), counted_before, at });
+        self.asked = Some(Asked { name, expected: ExpectedAnswers::of(command), counted_before, at });
         Ok(())
     }
 
@@ -81,7 +81,7 @@ impl Hearing {
     /// # Errors
     ///
     /// The failure that it reports, or an answer that is not what was asked for.
-    pub(super) fn hear(&mut self, answer: Answer) -> Result<bool, Failure> {
+    pub(super) fn accept(&mut self, answer: Answer) -> Result<bool, Failure> {
         if let Answer::Failed { failure } = answer {
             return Err(failure);
         }
@@ -139,15 +139,15 @@ impl Hearing {
 
 /// Hears lines as answers to these commands, one after the other, up to the first that is none.
 pub(crate) fn overhear(commands: &[Command], lines: &[u8]) {
-    let (mut hearing, mut commands) = (Hearing::default(), commands.iter());
+    let (mut validator, mut commands) = (ResponseValidator::default(), commands.iter());
     let mut is_answered = true;
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let mut next = || commands.next().map(|command| hearing.expect(command));
+        let mut next = || commands.next().map(|command| validator.expect(command));
         if is_answered && !matches!(next(), Some(Ok(()))) {
             return;
         }
         let Ok(answer) = serde_json::from_slice(line) else { return };
-        let Ok(ends) = hearing.hear(answer) else { return };
+        let Ok(ends) = validator.accept(answer) else { return };
         is_answered = ends;
     }
 }
@@ -193,12 +193,12 @@ mod tests {
 
     use super::*;
 
-    fn greeted(capabilities: &[CommandName]) -> Hearing {
-        let mut hearing = Hearing::default();
-        hearing.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
+    fn greeted(capabilities: &[CommandName]) -> ResponseValidator {
+        let mut validator = ResponseValidator::default();
+        validator.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
         let (worker, capabilities) = ("w 1".to_owned(), capabilities.to_vec());
-        assert_eq!(hearing.hear(Answer::Hello { protocol: PROTOCOL, worker, capabilities }), Ok(true));
-        hearing
+        assert_eq!(validator.accept(Answer::Hello { protocol: PROTOCOL, worker, capabilities }), Ok(true));
+        validator
     }
 
     fn said(outcome: Result<bool, Failure>) -> String {
@@ -219,65 +219,66 @@ mod tests {
 
     #[test]
     fn a_command_that_was_not_announced_is_not_sent() {
-        let mut hearing = greeted(&[CommandName::Prepare, CommandName::Warm]);
-        let refused = hearing.expect(&SLICE).expect_err("it cannot");
+        let mut validator = greeted(&[CommandName::Prepare, CommandName::Warm]);
+        let refused = validator.expect(&SLICE).expect_err("it cannot");
         assert_eq!(refused.message, "w 1 does not understand `slice`, which it was to do");
-        assert_eq!(hearing.expect(&Command::Finish), Ok(()));
-        assert!(Hearing::default().expect(&SLICE).is_err(), "nobody has said hello");
+        assert_eq!(validator.expect(&Command::Finish), Ok(()));
+        assert!(ResponseValidator::default().expect(&SLICE).is_err(), "nobody has said hello");
     }
 
     #[test]
     fn a_worker_speaks_when_it_is_asked() {
-        let mut hearing = greeted(&CommandName::CAPABILITIES);
-        assert_eq!(said(hearing.hear(Answer::done())), "the worker spoke without being asked");
+        let mut validator = greeted(&CommandName::CAPABILITIES);
+        assert_eq!(said(validator.accept(Answer::done())), "the worker spoke without being asked");
     }
 
     #[test]
     fn slices_are_counted_and_time_goes_on_from_one_to_the_next() {
-        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        let mut validator = greeted(&CommandName::CAPABILITIES);
         for part in [[1, 2], [5, 6]] {
-            hearing.expect(&SLICE).expect("announced");
-            assert_eq!(hearing.hear(samples(SamplePhase::Measure, &part)), Ok(false));
-            assert_eq!(hearing.hear(Answer::done()), Ok(true));
+            validator.expect(&SLICE).expect("announced");
+            assert_eq!(validator.accept(samples(SamplePhase::Measure, &part)), Ok(false));
+            assert_eq!(validator.accept(Answer::done()), Ok(true));
         }
-        assert_eq!(hearing.run.data.slices, [2, 2]);
-        hearing.expect(&SLICE).expect("announced");
-        let text = said(hearing.hear(samples(SamplePhase::Measure, &[3])));
+        assert_eq!(validator.run.data.slices, [2, 2]);
+        validator.expect(&SLICE).expect("announced");
+        let text = said(validator.accept(samples(SamplePhase::Measure, &[3])));
         assert_eq!(
             text,
             "`slice` gave samples that are none: sample 0 starts at 3 ns, before the end of the one before it"
         );
-        assert_eq!(hearing.run.data.measured.len(), 4, "what is none is not kept");
+        assert_eq!(validator.run.data.measured.len(), 4, "what is none is not kept");
     }
 
     #[test]
     fn metrics_are_known_and_finite() {
-        let mut hearing = greeted(&CommandName::CAPABILITIES);
-        hearing.expect(&Command::Check).expect("announced");
+        let mut validator = greeted(&CommandName::CAPABILITIES);
+        validator.expect(&Command::Check).expect("announced");
         let metrics = |name: &str, value| Answer::Metrics { values: BTreeMap::from([(name.to_owned(), value)]) };
-        assert_eq!(hearing.hear(metrics("load_ns", 1.0)), Ok(false));
-        assert!(said(hearing.hear(metrics("luck", 1.0))).contains("`luck`"));
-        assert!(said(hearing.hear(metrics("load_ns", f64::NAN))).contains("`load_ns`"));
-        assert_eq!(hearing.run.data.metrics, BTreeMap::from([("load_ns".to_owned(), 1.0)]));
+        assert_eq!(validator.accept(metrics("load_ns", 1.0)), Ok(false));
+        assert!(said(validator.accept(metrics("luck", 1.0))).contains("`luck`"));
+        assert!(said(validator.accept(metrics("load_ns", f64::NAN))).contains("`load_ns`"));
+        assert_eq!(validator.run.data.metrics, BTreeMap::from([("load_ns".to_owned(), 1.0)]));
     }
 
     #[test]
     fn ranges_have_zero_in_them() {
-        let mut hearing = greeted(&CommandName::CAPABILITIES);
+        let mut validator = greeted(&CommandName::CAPABILITIES);
         let calibration = crate::experiment::Calibration::MinMax;
-        hearing.expect(&Command::ActivationRanges { calibration, data: None }).expect("announced");
+        validator.expect(&Command::ActivationRanges { calibration, data: None }).expect("announced");
         let ranges = |least, most| Answer::Ranges { values: BTreeMap::from([("y".to_owned(), Range { least, most })]) };
         for (least, most) in [(1.0, 2.0), (-2.0, -1.0), (f32::NEG_INFINITY, 0.0), (0.0, f32::NAN)] {
-            assert!(said(hearing.hear(ranges(least, most))).contains("for `y`"));
+            assert!(said(validator.accept(ranges(least, most))).contains("for `y`"));
         }
-        assert_eq!(hearing.hear(ranges(-1.0, 1.0)), Ok(false));
+        assert_eq!(validator.accept(ranges(-1.0, 1.0)), Ok(false));
     }
 
     #[test]
     fn another_version_is_told_apart() {
-        let mut hearing = Hearing::default();
-        hearing.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
-        let text = said(hearing.hear(Answer::Hello { protocol: 99, worker: String::new(), capabilities: Vec::new() }));
+        let mut validator = ResponseValidator::default();
+        validator.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
+        let text =
+            said(validator.accept(Answer::Hello { protocol: 99, worker: String::new(), capabilities: Vec::new() }));
         assert_eq!(text, format!("the worker speaks protocol 99, perfrun speaks {PROTOCOL}"));
     }
 }

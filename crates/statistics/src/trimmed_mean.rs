@@ -1,4 +1,4 @@
-//! The mean of the middle half: a quarter of the values goes at each end, so that a few disturbed ones decide nothing
+//! The trimmed mean (25 %): a quarter of the values goes at each end, so that a few disturbed ones decide nothing
 //! (method 5.1).
 //!
 //! Input: independent values, one for each run or each block. Output: the estimate, its standard error by the Winsorised
@@ -9,7 +9,7 @@ use super::interval::{Estimate, are_finite, is_confidence};
 use super::moments::{mean, standard_deviation};
 use super::planning::MINIMUM_RUNS;
 use super::quantile::sorted;
-use super::satterthwaite::{CombinedError, VariancePart};
+use super::satterthwaite::{CombinedUncertainty, VariancePart};
 
 /// This part of the values goes at each end.
 const TRIMMED: usize = 4;
@@ -19,9 +19,9 @@ pub fn trimmed(n: usize) -> usize {
     if n < MINIMUM_RUNS { 0 } else { n / TRIMMED }
 }
 
-/// The middle half of some values.
+/// The trimmed mean of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MiddleHalf {
+pub struct TrimmedMean {
     /// How many values.
     pub n: usize,
     /// Mean of those that are left.
@@ -30,7 +30,7 @@ pub struct MiddleHalf {
     pub winsorised_deviation: Option<f64>,
 }
 
-impl MiddleHalf {
+impl TrimmedMean {
     /// `None` without values, and for values that are not finite.
     pub fn of(values: &[f64]) -> Option<Self> {
         if !are_finite(values) {
@@ -42,7 +42,7 @@ impl MiddleHalf {
         let estimate = mean(&ordered[kept.clone()])?;
         let (low, high) = (ordered[kept.start], ordered[kept.end - 1]);
         ordered.iter_mut().for_each(|value| *value = value.clamp(low, high));
-        Some(MiddleHalf { n, estimate, winsorised_deviation: standard_deviation(&ordered) })
+        Some(TrimmedMean { n, estimate, winsorised_deviation: standard_deviation(&ordered) })
     }
 
     /// What one value adds: so many times the variance of the estimate as there are values. For normal data it is up to a
@@ -57,8 +57,8 @@ impl MiddleHalf {
     }
 
     /// The error of the estimate; `None` for a single value, and where the spread is beyond all bounds.
-    pub(super) fn error(&self) -> Option<CombinedError> {
-        CombinedError::of(&[self.variance()?])
+    pub(super) fn error(&self) -> Option<CombinedUncertainty> {
+        CombinedUncertainty::of(&[self.variance()?])
     }
 }
 
@@ -85,8 +85,8 @@ pub(super) fn variance_expected(of_one: f64, n: usize) -> Option<VariancePart> {
 /// The estimate with its interval. Below five values it is the mean with Student's t interval.
 ///
 /// `None` without values, for values that are not finite, and unless 0 < `confidence` < 1.
-pub fn middle_half(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let half = MiddleHalf::of(values).filter(|_| is_confidence(confidence))?;
+pub fn trimmed_mean(values: &[f64], confidence: f64) -> Option<Estimate> {
+    let half = TrimmedMean::of(values).filter(|_| is_confidence(confidence))?;
     let interval = half.error().map(|error| error.interval(half.estimate, confidence));
     Some(Estimate { value: half.estimate, interval, n: half.n, confidence })
 }
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn reference_values_hold() {
         for case in cases() {
-            let half = MiddleHalf::of(&numbers(&case["values"])).unwrap();
+            let half = TrimmedMean::of(&numbers(&case["values"])).unwrap();
             assert_eq!((trimmed(half.n), half.n - 2 * trimmed(half.n)), (count(&case["g"]), count(&case["h"])));
             assert_close(half.estimate, number(&case["estimate"]), 1e-12);
             assert_close(half.winsorised_deviation.unwrap(), number(&case["winsorised_sd"]), 1e-10);
             let error = half.error().unwrap();
             assert_close(error.standard_error, number(&case["standard_error"]), 1e-10);
             assert_close(error.degrees_of_freedom, number(&case["df"]), 1e-12);
-            let estimate = middle_half(&numbers(&case["values"]), number(&case["confidence"])).unwrap();
+            let estimate = trimmed_mean(&numbers(&case["values"]), number(&case["confidence"])).unwrap();
             assert_close(estimate.interval.unwrap().low, number(&case["low"]), 1e-9);
             assert_close(estimate.interval.unwrap().high, number(&case["high"]), 1e-9);
         }
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn below_five_values_it_is_the_mean() {
         for values in [&[1.0][..], &[1.0, 2.0], &[1.0, 2.0, 9.0], &[1.0, 2.0, 4.0, 90.0]] {
-            let (found, expected) = (middle_half(values, 0.95).unwrap(), mean_interval(values, 0.95).unwrap());
+            let (found, expected) = (trimmed_mean(values, 0.95).unwrap(), mean_interval(values, 0.95).unwrap());
             assert_eq!((found.value, found.n), (expected.value, expected.n));
             match (found.interval, expected.interval) {
                 (Some(found), Some(expected)) => assert_close(found.low, expected.low, 1e-12),
@@ -138,17 +138,17 @@ mod tests {
         let quiet: Vec<f64> = (0..12).map(|index| 1.0 + 0.001 * f64::from(index)).collect();
         let mut disturbed = quiet.clone();
         disturbed[9..].iter_mut().for_each(|value| *value *= 1.5);
-        let (before, after) = (middle_half(&quiet, 0.95).unwrap(), middle_half(&disturbed, 0.95).unwrap());
+        let (before, after) = (trimmed_mean(&quiet, 0.95).unwrap(), trimmed_mean(&disturbed, 0.95).unwrap());
         assert_close(after.value, before.value, 1e-12);
         assert_close(after.interval.unwrap().high, before.interval.unwrap().high, 1e-12);
     }
 
     #[test]
     fn what_has_no_middle_gives_nothing() {
-        assert_eq!(middle_half(&[], 0.95), None);
-        assert_eq!(middle_half(&[1.0, f64::NAN, 1.0], 0.95), None);
-        assert_eq!(middle_half(&[1.0; 9], 1.0), None);
-        assert_eq!(middle_half(&[f64::MAX, f64::MIN, 0.0], 0.95).map(|estimate| estimate.interval), Some(None));
+        assert_eq!(trimmed_mean(&[], 0.95), None);
+        assert_eq!(trimmed_mean(&[1.0, f64::NAN, 1.0], 0.95), None);
+        assert_eq!(trimmed_mean(&[1.0; 9], 1.0), None);
+        assert_eq!(trimmed_mean(&[f64::MAX, f64::MIN, 0.0], 0.95).map(|estimate| estimate.interval), Some(None));
         assert_eq!((variance_with(1.0, 1), variance_with(1.0, 0)), (None, None));
         assert_eq!((variance_of_one(1.0, 1), variance_expected(1.0, 1)), (None, None));
     }
@@ -159,7 +159,7 @@ mod tests {
         let mut mean_of = |n: usize| {
             let mut once = || {
                 let values: Vec<f64> = (0..n).map(|_| random.normal()).collect();
-                MiddleHalf::of(&values).unwrap().variance_of_one().unwrap()
+                TrimmedMean::of(&values).unwrap().variance_of_one().unwrap()
             };
             (0..2000).map(|_| once()).sum::<f64>() / 2000.0
         };
@@ -178,7 +178,7 @@ mod tests {
             factor in 0.1_f64..10.0,
         ) {
             let moved: Vec<f64> = values.iter().map(|value| factor * value + shift).collect();
-            let (one, other) = (middle_half(&values, 0.95).unwrap(), middle_half(&moved, 0.95).unwrap());
+            let (one, other) = (trimmed_mean(&values, 0.95).unwrap(), trimmed_mean(&moved, 0.95).unwrap());
             prop_assert!((other.value - (factor * one.value + shift)).abs() < 1e-9);
             let widths = (one.interval.unwrap().half_width(), other.interval.unwrap().half_width());
             prop_assert!((widths.1 - factor * widths.0).abs() < 1e-9 * (1.0 + widths.1));

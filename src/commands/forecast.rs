@@ -12,8 +12,8 @@ use crate::experiment::{Device, Experiment, InputIndex, ModelIndex};
 use crate::machine::host;
 use crate::machine::host::peak::nominal_peak_of_core;
 use crate::machine::kernel::Kernel;
-use crate::plan::{Cell, Expected, Source};
-use crate::record::Place;
+use crate::plan::{Cell, CellForecast, Source};
+use crate::record::ProjectRoot;
 use crate::results::{self, Results};
 use crate::run::Prepared;
 use crate::vocabulary::metric::{self, Metric};
@@ -39,13 +39,17 @@ const BYTES_PER_S: f64 = 25e9;
 const LOAD_BYTES_PER_S: f64 = 0.25e9;
 
 /// What is expected of each cell, by its index; of nothing where a script tells the time.
-pub(super) fn expected(experiment: &Experiment, prepared: &Prepared, place: &Place) -> Vec<Option<Expected>> {
+pub(super) fn forecasts(
+    experiment: &Experiment,
+    prepared: &Prepared,
+    place: &ProjectRoot,
+) -> Vec<Option<CellForecast>> {
     let cells = &prepared.plan.cells;
     if !backend::of(&experiment.backend).takes_machine_time() || cells.len() > MOST_CELLS {
         return Vec::new();
     }
     let here = Here::of(experiment, prepared, place);
-    let mut expected: Vec<Option<Expected>> = cells.iter().map(|cell| here.by_report(cell)).collect();
+    let mut expected: Vec<Option<CellForecast>> = cells.iter().map(|cell| here.by_report(cell)).collect();
     let open =
         |index: &usize| expected[*index].is_none() && cells[*index].skip.is_none() && here.is_on_cpu(&cells[*index]);
     let open: Vec<usize> = (0..cells.len()).filter(open).collect();
@@ -77,7 +81,7 @@ struct Work {
 }
 
 impl<'a> Here<'a> {
-    fn of(experiment: &'a Experiment, prepared: &'a Prepared, place: &Place) -> Self {
+    fn of(experiment: &'a Experiment, prepared: &'a Prepared, place: &ProjectRoot) -> Self {
         let reports = reports_of_this_machine(place, &experiment.name);
         let mut measured: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
         for (number, report) in reports.iter().enumerate() {
@@ -104,7 +108,7 @@ impl<'a> Here<'a> {
     }
 
     /// What the newest report says that has this cell, with as many threads and a model of the same size.
-    fn by_report(&self, cell: &Cell) -> Option<Expected> {
+    fn by_report(&self, cell: &Cell) -> Option<CellForecast> {
         let bytes = self.header(cell).and_then(ModelHeader::total_bytes);
         let name = self.prepared.plan.name(cell.model())?;
         let found = self.measured.get(&cell.id.to_string())?.iter().find_map(|(report, index)| {
@@ -117,7 +121,7 @@ impl<'a> Here<'a> {
     }
 
     /// Arithmetic, and then what is moved.
-    fn by_costs(&self, cell: &Cell, costs: &HashMap<(ModelIndex, InputIndex), Work>) -> Option<Expected> {
+    fn by_costs(&self, cell: &Cell, costs: &HashMap<(ModelIndex, InputIndex), Work>) -> Option<CellForecast> {
         let work = costs.get(&(cell.model(), cell.input()))?;
         let peak = self.peak(self.threads(cell))?;
         let bytes = self.header(cell).and_then(ModelHeader::total_bytes)?;
@@ -125,7 +129,7 @@ impl<'a> Here<'a> {
         let sample = nanos(seconds * 1e9);
         let load = nanos(bytes as f64 / LOAD_BYTES_PER_S * 1e9);
         let start = Nanos(load.0.saturating_add(sample.0));
-        Some(Expected { start, sample, noise: Expected::TYPICAL_NOISE, source: Source::Costs })
+        Some(CellForecast { start, sample, noise: CellForecast::TYPICAL_NOISE, source: Source::Costs })
     }
 
     /// Operations per second of so many threads, seen here, or by the data sheet.
@@ -154,7 +158,7 @@ fn bytes_of(report: &Results, model: &str) -> Option<u64> {
     models.iter().find(|known| known["name"] == model)?["bytes"].as_u64()
 }
 
-fn measured(cell: &results::Cell) -> Option<Expected> {
+fn measured(cell: &results::Cell) -> Option<CellForecast> {
     let estimate = |metric: Metric| cell.metrics.get(metric.name).map(|estimate| estimate.value);
     let seen = |metric: Metric| {
         let values = cell.environment.get(metric.name)?;
@@ -164,11 +168,12 @@ fn measured(cell: &results::Cell) -> Option<Expected> {
     let start = [seen(metric::SPAWN), estimate(metric::LOAD), estimate(metric::FIRST_INFERENCE)];
     let samples = cell.runs.get("samples").map(|samples| samples.iter().flatten().copied().collect::<Vec<f64>>());
     let samples = samples.and_then(|samples| statistics::median(&samples));
-    let noise = seen(metric::PRECISION).zip(samples).map(|(precision, samples)| Expected::noise_of(precision, samples));
-    Some(Expected {
+    let noise =
+        seen(metric::PRECISION).zip(samples).map(|(precision, samples)| CellForecast::noise_of(precision, samples));
+    Some(CellForecast {
         start: nanos(start.into_iter().flatten().sum()),
         sample: nanos(inference * f64::from(cell.iterations.max(1))),
-        noise: noise.filter(|noise| noise.is_finite()).unwrap_or(Expected::TYPICAL_NOISE),
+        noise: noise.filter(|noise| noise.is_finite()).unwrap_or(CellForecast::TYPICAL_NOISE),
         source: Source::Report,
     })
 }
@@ -230,9 +235,9 @@ mod tests {
         });
         let found = measured(&cell(metrics.clone(), rest)).unwrap();
         assert_eq!((found.start, found.sample, found.source), (Nanos(15_000_000), Nanos(2_000_000), Source::Report));
-        assert!((found.noise - Expected::noise_of(0.01, 400.0)).abs() < 1e-12);
+        assert!((found.noise - CellForecast::noise_of(0.01, 400.0)).abs() < 1e-12);
         let little = measured(&cell(metrics, serde_json::json!({}))).unwrap();
-        assert_eq!((little.start, little.noise), (Nanos(10_000_000), Expected::TYPICAL_NOISE));
+        assert_eq!((little.start, little.noise), (Nanos(10_000_000), CellForecast::TYPICAL_NOISE));
         assert_eq!(measured(&cell(serde_json::json!({}), serde_json::json!({}))), None);
     }
 
@@ -248,7 +253,7 @@ mod tests {
         let text = format!("models: {model}\ninputs: {{ batch: [1, 64] }}\n");
         let loaded = crate::spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let mut here = Here::of(&loaded.experiment, &prepared, &place);
         let cells = &prepared.plan.cells;
         let costs = costs(&prepared, cells.iter().map(|cell| (cell.model(), cell.input())).collect());
@@ -267,7 +272,7 @@ mod tests {
         let text = format!("models: {model}\ninputs: {{ batch: 1 }}\nvariants: [{{ name: fp32, threads: 1 }}]\n");
         let loaded = crate::spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let cells = &prepared.plan.cells;
         let mut there = cell(serde_json::json!({ "latency_ns": { "value": 1e6, "n": 3 } }), serde_json::json!({}));
         there.id = cells[0].id.to_string();
@@ -275,7 +280,7 @@ mod tests {
         for (bytes, source) in [(bytes + 1, Source::Costs), (bytes, Source::Report)] {
             let models = format!(r#"[{{ "name": "digits-cnn", "bytes": {bytes} }}]"#);
             write(&place.report("x"), "2026-01-01T00:00:00Z", true, &models, serde_json::json!([there]));
-            let found = expected(&loaded.experiment, &prepared, &place);
+            let found = forecasts(&loaded.experiment, &prepared, &place);
             // Without a clock or a known unit the data sheet says nothing.
             let is_known = nominal_peak_of_core(&Kernel::here()).is_some() || source == Source::Report;
             assert_eq!(found[0].map(|expected| expected.source), is_known.then_some(source));

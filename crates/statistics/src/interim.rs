@@ -9,19 +9,19 @@ use super::planning::MINIMUM_RUNS;
 
 /// The looks at a comparison of at least `least` and at most `most` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct InterimAnalyses {
     least: u32,
     most: u32,
 }
 
-impl Looks {
+impl InterimAnalyses {
     /// Blocks that a quiet machine or a clear difference needs, which is where two numbers for a plan have to be one.
     pub const TYPICAL: u32 = 12;
 
     /// Looks after `least` blocks, after `most`, and in between after 8, 12, 16, 24, 32, 48 and so on; none before there can
     /// be a verdict.
     pub fn new(least: u32, most: u32) -> Self {
-        Looks { least: least.max(MINIMUM_RUNS as u32).min(most), most }
+        InterimAnalyses { least: least.max(MINIMUM_RUNS as u32).min(most), most }
     }
 
     /// The numbers of blocks after which there is a look, in rising order.
@@ -63,29 +63,32 @@ impl Looks {
 mod tests {
     use super::*;
 
-    fn looks(least: u32, most: u32) -> Vec<u32> {
-        Looks::new(least, most).blocks().collect()
+    fn interim_analyses(least: u32, most: u32) -> Vec<u32> {
+        InterimAnalyses::new(least, most).blocks().collect()
     }
 
     #[test]
     fn looks_lie_on_one_grid_between_the_bounds() {
-        assert_eq!(looks(8, 32), [8, 12, 16, 24, 32]);
-        assert_eq!(looks(5, 20), [5, 8, 12, 16, 20]);
-        assert_eq!(looks(8, 100), [8, 12, 16, 24, 32, 48, 64, 96, 100]);
-        assert_eq!((looks(12, 12), looks(9, 8), looks(1, 3)), (vec![12], vec![8], vec![3]));
-        assert!(Looks::new(8, 32).is_after(24) && !Looks::new(8, 32).is_after(20));
+        assert_eq!(interim_analyses(8, 32), [8, 12, 16, 24, 32]);
+        assert_eq!(interim_analyses(5, 20), [5, 8, 12, 16, 20]);
+        assert_eq!(interim_analyses(8, 100), [8, 12, 16, 24, 32, 48, 64, 96, 100]);
+        assert_eq!(
+            (interim_analyses(12, 12), interim_analyses(9, 8), interim_analyses(1, 3)),
+            (vec![12], vec![8], vec![3])
+        );
+        assert!(InterimAnalyses::new(8, 32).is_after(24) && !InterimAnalyses::new(8, 32).is_after(20));
     }
 
     #[test]
     fn the_level_is_shared_among_the_looks() {
-        assert!((Looks::new(8, 32).confidence() - 0.99).abs() < 1e-12);
-        assert!((Looks::new(12, 12).confidence() - 0.95).abs() < 1e-12);
-        assert!(Looks::new(8, u32::MAX).confidence() < 1.0);
+        assert!((InterimAnalyses::new(8, 32).confidence() - 0.99).abs() < 1e-12);
+        assert!((InterimAnalyses::new(12, 12).confidence() - 0.95).abs() < 1e-12);
+        assert!(InterimAnalyses::new(8, u32::MAX).confidence() < 1.0);
     }
 
     #[test]
     fn a_plan_takes_the_typical_number_within_the_bounds() {
-        let typical = |least, most| Looks::new(least, most).typical();
+        let typical = |least, most| InterimAnalyses::new(least, most).typical();
         assert_eq!([typical(8, 32), typical(20, 40), typical(5, 6), typical(7, 7)], [12, 20, 6, 7]);
     }
 }

@@ -91,7 +91,7 @@ impl Misfit {
 
 /// Why a model cannot take an input point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ShapeProblem {
+pub enum ShapeError {
     /// A shape for an input that the model has not.
     #[error("the model has no input `{tensor}`")]
     UnknownTensor {
@@ -219,57 +219,57 @@ pub enum ShapeProblem {
     },
 }
 
-impl ShapeProblem {
+impl ShapeError {
     /// What to do about it, as a sentence without a capital and a period.
     pub fn remedy(&self) -> String {
         match self {
-            ShapeProblem::UnknownTensor { nearest: Some(nearest), .. }
-            | ShapeProblem::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
-            ShapeProblem::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
-            ShapeProblem::UnknownDimension { known, .. } if known.is_empty() => {
+            ShapeError::UnknownTensor { nearest: Some(nearest), .. }
+            | ShapeError::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
+            ShapeError::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
+            ShapeError::UnknownDimension { known, .. } if known.is_empty() => {
                 "leave it out, or give whole shapes: no free dimension of the file has a name".to_owned()
             }
-            ShapeProblem::UnknownDimension { known, .. } => {
+            ShapeError::UnknownDimension { known, .. } => {
                 format!("dimensions that can be set by name: {}", names(known))
             }
-            ShapeProblem::WrongRank { .. } => "give one size for each dimension of the file".to_owned(),
-            ShapeProblem::FixedDimension { fixed, .. } => {
+            ShapeError::WrongRank { .. } => "give one size for each dimension of the file".to_owned(),
+            ShapeError::FixedDimension { fixed, .. } => {
                 format!("export it with a dynamic dimension, or write {fixed} there")
             }
-            ShapeProblem::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
+            ShapeError::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
                 "if `batch` refers to `{open}` only, give `{tensor}` its own shape: \
                  `shapes: {{ {}: [{fixed}, ...] }}`",
                 yaml_key(tensor)
             ),
-            ShapeProblem::FixedBatch { fixed, .. } => {
+            ShapeError::FixedBatch { fixed, .. } => {
                 format!("export it with a dynamic batch, or ask for batch {fixed}")
             }
-            ShapeProblem::NoBatch => "leave `batch` out for this model".to_owned(),
-            ShapeProblem::EmptyBatch => "ask for batch 1 or more".to_owned(),
-            ShapeProblem::Overridden { dimension, .. } => {
+            ShapeError::NoBatch => "leave `batch` out for this model".to_owned(),
+            ShapeError::EmptyBatch => "ask for batch 1 or more".to_owned(),
+            ShapeError::Overridden { dimension, .. } => {
                 format!("leave `{dimension}` out, or remove the input it is meant for from `shapes`")
             }
-            ShapeProblem::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
-            ShapeProblem::NoWholeSize { dimension, parts, .. } => {
+            ShapeError::FreeDimensions { dimensions, example } => free_remedy(dimensions, example),
+            ShapeError::NoWholeSize { dimension, parts, .. } => {
                 let parts: Vec<String> = parts.keys().cloned().collect();
                 format!("give {} another size, or set `{dimension}`", names(&parts))
             }
-            ShapeProblem::Misfit(misfit) => misfit.remedy(),
-            ShapeProblem::NoRandomValues { tensor, .. } => {
+            ShapeError::Misfit(misfit) => misfit.remedy(),
+            ShapeError::NoRandomValues { tensor, .. } => {
                 format!("give it valid ones in an entry of `inputs`: `values: {{ {}: [...] }}`", yaml_key(tensor))
             }
-            ShapeProblem::UnknownRank { tensors } => {
+            ShapeError::UnknownRank { tensors } => {
                 whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, USUAL_SIZE])))
             }
-            ShapeProblem::UnsupportedType { .. } => {
+            ShapeError::UnsupportedType { .. } => {
                 "leave the model out, or cut the graph after this input so that it takes numbers".to_owned()
             }
-            ShapeProblem::TooLarge { .. } => "ask for smaller sizes".to_owned(),
+            ShapeError::TooLarge { .. } => "ask for smaller sizes".to_owned(),
         }
     }
 }
 
-impl ShapeProblem {
+impl ShapeError {
     /// Proposed sizes by key, where keys can set everything that is open.
     pub fn proposed(dimensions: &[FreeDimension]) -> Option<BTreeMap<&str, u64>> {
         let mut proposed = BTreeMap::new();
@@ -283,7 +283,7 @@ impl ShapeProblem {
 
 /// Keys where keys can set everything, else whole shapes.
 fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>>) -> String {
-    match ShapeProblem::proposed(dimensions) {
+    match ShapeError::proposed(dimensions) {
         Some(keys) => {
             let mut keys: Vec<(&str, u64)> = keys.into_iter().collect();
             keys.sort_by_key(|(key, _)| *key != "batch");
@@ -345,7 +345,7 @@ mod tests {
             free("mask", 1, Some("sequence"), Some("sequence")),
             free("ids", 0, None, Some("batch")),
         ];
-        let problem = ShapeProblem::FreeDimensions { dimensions, example: BTreeMap::new() };
+        let problem = ShapeError::FreeDimensions { dimensions, example: BTreeMap::new() };
         assert_eq!(
             problem.to_string(),
             "`sequence` (dimension 1 of `ids`), `sequence` (dimension 1 of `mask`), dimension 0 of `ids` have no size"
@@ -357,7 +357,7 @@ mod tests {
     fn free_dimensions_without_keys_need_whole_shapes() {
         let dimensions = vec![free("input:0", 2, None, None)];
         let example = BTreeMap::from([("input:0".to_owned(), vec![1, 3, 128])]);
-        let problem = ShapeProblem::FreeDimensions { dimensions, example };
+        let problem = ShapeError::FreeDimensions { dimensions, example };
         assert_eq!(problem.to_string(), "dimension 2 of `input:0` has no size");
         let remedy = "give whole shapes, for example `inputs: [{ name: b1, shapes: { \"input:0\": [1, 3, 128] } }]`";
         assert_eq!(problem.remedy(), remedy);
@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn fixed_batch_names_tensor_and_size() {
-        let problem = ShapeProblem::FixedBatch { tensor: "images".to_owned(), fixed: 1, asked: 16, open: None };
+        let problem = ShapeError::FixedBatch { tensor: "images".to_owned(), fixed: 1, asked: 16, open: None };
         assert_eq!(
             problem.to_string(),
             "the leading dimension of `images` is fixed at 1 in the file, but the spec asks for batch 16"

@@ -7,7 +7,7 @@ use crate::vocabulary::metric::MetricReference;
 
 /// By what cells are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Terms {
+pub(crate) struct ComparisonRules {
     /// Differences of no interest.
     pub margin: Margin,
     /// Confidence of every interval by which a verdict is given (method 4.6).
@@ -20,20 +20,20 @@ pub(crate) struct Terms {
     pub seed: u64,
 }
 
-impl Default for Terms {
+impl Default for ComparisonRules {
     fn default() -> Self {
         let margin = Margin::default();
-        Terms { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
+        ComparisonRules { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
     }
 }
 
-impl Terms {
+impl ComparisonRules {
     /// Those of a record.
     pub(crate) fn of(manifest: &Manifest) -> Self {
         let margin = manifest.experiment.compare.margin;
-        Terms {
+        ComparisonRules {
             margin: if manifest.quick { margin.of_quick_look() } else { margin },
-            confidence: manifest.experiment.looks().confidence(),
+            confidence: manifest.experiment.interim_analyses().confidence(),
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
             seed: manifest.plan.seed,

@@ -16,9 +16,9 @@ use self::trial::{Seen, Trial};
 use super::Pass;
 use crate::experiment::{Completion, ModelIndex, Provider, VariantIndex};
 use crate::plan::Cell;
-use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Peaks, Stream};
+use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Roofline, Stream};
 use crate::run::Job;
-use crate::run::session::{Halt, Session};
+use crate::run::session::{RunError, Session};
 
 /// Rows and columns of a first product: milliseconds of a core, which little disturbs.
 const FIRST_SIZE: u64 = 512;
@@ -37,10 +37,10 @@ const LEAST_LAUNCHES: f64 = 20.0;
 
 /// Measures the roofs of every device and number of threads that cells with known costs have. What cannot be measured
 /// is not known.
-pub(super) struct Roofs;
+pub(super) struct MeasureRoofline;
 
-impl Pass for Roofs {
-    type Found = Peaks;
+impl Pass for MeasureRoofline {
+    type Found = Roofline;
 
     const SCRATCH: &'static [&'static str] = &[trial::MODEL];
 
@@ -49,10 +49,10 @@ impl Pass for Roofs {
         is_real && !job.record.manifest.quick && !wanted(job, &files(job)).is_empty()
     }
 
-    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Peaks, Halt> {
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Roofline, RunError> {
         let files = files(job);
         let wanted = wanted(job, &files);
-        let mut found = Peaks { files, ..Peaks::default() };
+        let mut found = Roofline { files, ..Roofline::default() };
         for ((device, threads), wanted) in wanted {
             let starts_ahead = job
                 .record
@@ -60,8 +60,13 @@ impl Pass for Roofs {
                 .settings_of(&wanted.cell)
                 .and_then(|(_, device)| Provider::of(device))
                 .is_some_and(|provider| provider.completion == Completion::Stream);
-            let mut place =
-                Place { device, threads, trial: Trial { job, cell: wanted.cell }, launching: None, starts_ahead };
+            let mut place = DeviceThreads {
+                device,
+                threads,
+                trial: Trial { job, cell: wanted.cell },
+                launching: None,
+                starts_ahead,
+            };
             place.launching = place.start_nodes(session)?;
             found.launches.extend(place.launching.clone());
             for (arithmetic, cell) in wanted.arithmetic {
@@ -139,7 +144,7 @@ fn files(job: &Job) -> Vec<FileArithmetic> {
 }
 
 /// One device with so many threads.
-struct Place<'a> {
+struct DeviceThreads<'a> {
     device: String,
     threads: u32,
     trial: Trial<'a>,
@@ -148,9 +153,9 @@ struct Place<'a> {
     starts_ahead: bool,
 }
 
-impl Place<'_> {
+impl DeviceThreads<'_> {
     /// A chain of nodes that compute next to nothing, less one of a single node.
-    fn start_nodes(&self, session: &mut Session<'_>) -> Result<Option<Launching>, Halt> {
+    fn start_nodes(&self, session: &mut Session<'_>) -> Result<Option<Launching>, RunError> {
         let one = self.trial.run(models::chain_of(1), session)?;
         let many = self.trial.run(models::chain_of(LONG_CHAIN), session)?;
         let (Some(one), Some(many)) = (one, many) else { return Ok(None) };
@@ -163,7 +168,7 @@ impl Place<'_> {
     }
 
     /// Products, larger ones where the first are too short; the fastest counts.
-    fn multiply(&self, arithmetic: Arithmetic, session: &mut Session<'_>) -> Result<Option<Peak>, Halt> {
+    fn multiply(&self, arithmetic: Arithmetic, session: &mut Session<'_>) -> Result<Option<Peak>, RunError> {
         let mut best: Option<Peak> = None;
         let mut size = FIRST_SIZE;
         while let Some(seen) = self.first_that_runs(models::products(arithmetic, size), session)? {
@@ -179,7 +184,7 @@ impl Place<'_> {
         Ok(best)
     }
 
-    fn first_that_runs(&self, subjects: Vec<Subject>, session: &mut Session<'_>) -> Result<Option<Seen>, Halt> {
+    fn first_that_runs(&self, subjects: Vec<Subject>, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
         for subject in subjects {
             if let Some(seen) = self.trial.run(subject, session)? {
                 return Ok(Some(seen));
@@ -189,7 +194,7 @@ impl Place<'_> {
     }
 
     /// Going through so many bytes.
-    fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, Halt> {
+    fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, RunError> {
         let times = if self.starts_ahead { TIMES_AHEAD } else { TIMES };
         let seen = self.trial.run(models::stream(of, of_bytes, times), session)?;
         let long = seen.filter(|seen| self.is_long(seen.best_ns, seen.nodes));

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::exit::describe_exit;
-use super::hearing::Hearing;
 use super::interrupt::Interrupts;
 use super::lines::{LONGEST_LINE, too_long};
 use super::process::{Launch, PATIENCE, Process};
 use super::protocol::{Answer, Command};
+use super::validator::ResponseValidator;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 
-/// Why a dialogue is over before its end.
+/// Why a session is over before its end.
 #[derive(Debug)]
 pub enum Ended {
     /// The run failed.
@@ -42,7 +42,7 @@ enum Until {
     Writable,
 }
 
-pub(super) struct Dialogue<'a> {
+pub(super) struct WorkerPipe<'a> {
     process: Process,
     received: Vec<u8>,
     pub(super) started: Instant,
@@ -59,10 +59,10 @@ pub(super) struct Dialogue<'a> {
     pub(super) spoke: bool,
 }
 
-impl<'a> Dialogue<'a> {
+impl<'a> WorkerPipe<'a> {
     pub(super) fn start(launch: &Launch, interrupts: &'a Interrupts, patience: u32) -> Result<Self, Failure> {
         let started = Instant::now();
-        Ok(Dialogue {
+        Ok(WorkerPipe {
             process: Process::start(launch)?,
             received: Vec::new(),
             started,
@@ -82,7 +82,7 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Sends a command.
-    pub(super) fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+    pub(super) fn send(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
         line.push(b'\n');
         self.since = Instant::now();
@@ -106,15 +106,15 @@ impl<'a> Dialogue<'a> {
     }
 
     /// Gathers answers until the one that ends the command.
-    pub(super) fn listen(&mut self, hearing: &mut Hearing, tick: Tick<'_>) -> Result<(), Ended> {
+    pub(super) fn listen(&mut self, validator: &mut ResponseValidator, tick: Tick<'_>) -> Result<(), Ended> {
         self.since = Instant::now();
-        while !self.gather(hearing, tick)? {}
+        while !self.gather(validator, tick)? {}
         self.left = self.left.saturating_sub(self.since.elapsed());
         Ok(())
     }
 
     /// Takes one answer; true if it ends the command.
-    fn gather(&mut self, hearing: &mut Hearing, tick: Tick<'_>) -> Result<bool, Ended> {
+    fn gather(&mut self, validator: &mut ResponseValidator, tick: Tick<'_>) -> Result<bool, Ended> {
         let Some(line) = self.line(tick)? else { return Err(self.exit_failure().into()) };
         let answer = serde_json::from_slice::<Answer>(&line).map_err(|error| {
             let start: String = String::from_utf8_lossy(&line).chars().take(120).collect();
@@ -124,7 +124,7 @@ impl<'a> Dialogue<'a> {
             )
         })?;
         self.spoke = true;
-        Ok(hearing.hear(answer)?)
+        Ok(validator.accept(answer)?)
     }
 
     /// Reads what a dying worker still said, so that its own reason is not lost.
@@ -214,11 +214,11 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Ends the process, whatever became of the dialogue: no orphan, and no failure on the way out goes unnoticed.
+    /// Ends the process, whatever became of the session: no orphan, and no failure on the way out goes unnoticed.
     pub(super) fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> (Result<(), Ended>, String) {
         self.process.input = None;
         let ended = outcome.and_then(|()| self.last_words(tick));
-        let Dialogue { mut process, .. } = self;
+        let WorkerPipe { mut process, .. } = self;
         let log = process.end();
         (ended, log)
     }

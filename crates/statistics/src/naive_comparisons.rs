@@ -1,8 +1,8 @@
 //! What the rules of other tools say of the same measurements, for the table that compares them with perfrun's verdict.
 //!
-//! Input: for each side the samples of each run. Output: for four usual rules whether they report a difference, with the
-//! statistic they go by. Three of them pool the iterations of all runs as if these were independent, and none has blocks;
-//! that is what the comparison is about. Pools of a million samples are fine.
+//! Input: for each side the samples of each run. Output: for four naive comparisons whether they report a difference,
+//! with the statistic they go by. Three of them pool the iterations of all runs as if these were independent, and none
+//! has blocks; that is what the comparison is about. Pools of a million samples are fine.
 //! Deliberately absent: a recommendation. None of this decides a verdict.
 
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,9 @@ pub struct ChangeRule {
     pub interval: Interval,
 }
 
-/// What four usual rules say. Each is `None` where its statistic is not defined.
+/// What four naive comparisons say. Each is `None` where its statistic is not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UsualRules {
+pub struct NaiveComparisons {
     /// Mann and Whitney's test on all iterations.
     pub pooled_mann_whitney: Option<TestRule>,
     /// Student's 95% intervals of the means of all iterations do not overlap.
@@ -86,9 +86,13 @@ pub struct UsualRules {
 
 /// What the rules say of two sides, each a slice of runs, each run a slice of samples. `None` for a side without samples
 /// and for samples that are not finite; a run without samples counts for nothing.
-pub fn usual_rules<Run: AsRef<[f64]>>(baseline: &[Run], candidate: &[Run], seed: u64) -> Option<UsualRules> {
+pub fn naive_comparisons<Run: AsRef<[f64]>>(
+    baseline: &[Run],
+    candidate: &[Run],
+    seed: u64,
+) -> Option<NaiveComparisons> {
     let (baseline_pool, candidate_pool) = (pool(baseline)?, pool(candidate)?);
-    Some(UsualRules {
+    Some(NaiveComparisons {
         pooled_mann_whitney: TestRule::mann_whitney(&baseline_pool, &candidate_pool),
         pooled_overlap: overlap(&baseline_pool, &candidate_pool),
         pooled_change: change(&baseline_pool, &candidate_pool, seed),
@@ -154,7 +158,7 @@ mod tests {
         runs.iter().map(|run| run.iter().map(|value| value * factor).collect()).collect()
     }
 
-    fn reports(rules: &UsualRules) -> [bool; 4] {
+    fn reports(rules: &NaiveComparisons) -> [bool; 4] {
         [
             rules.pooled_mann_whitney.unwrap().reports_difference,
             rules.pooled_overlap.unwrap().reports_difference,
@@ -166,12 +170,12 @@ mod tests {
     #[test]
     fn all_find_what_is_large_and_none_what_is_not_there() {
         let baseline = runs(&mut Xoshiro256PlusPlus::seed_from_u64(1), 6, 40, 0.02);
-        assert_eq!(reports(&usual_rules(&baseline, &baseline, 42).unwrap()), [false; 4]);
-        let slower = usual_rules(&baseline, &scaled(&baseline, 1.1), 42).unwrap();
+        assert_eq!(reports(&naive_comparisons(&baseline, &baseline, 42).unwrap()), [false; 4]);
+        let slower = naive_comparisons(&baseline, &scaled(&baseline, 1.1), 42).unwrap();
         assert_eq!(reports(&slower), [true; 4]);
         assert_close(slower.pooled_change.unwrap().change, 0.1, 1e-9);
         // Half a percent is a difference to the tests and below the threshold of the change.
-        let slightly = usual_rules(&baseline, &scaled(&baseline, 1.005), 42).unwrap();
+        let slightly = naive_comparisons(&baseline, &scaled(&baseline, 1.005), 42).unwrap();
         assert_eq!(reports(&slightly)[..3], [true, true, false]);
     }
 
@@ -183,7 +187,7 @@ mod tests {
         for seed in 0..trials {
             // The same program on both sides; its runs differ by 2%.
             let (baseline, candidate) = (runs(&mut generator, 5, 30, 0.2), runs(&mut generator, 5, 30, 0.2));
-            let rules = usual_rules(&baseline, &candidate, seed).unwrap();
+            let rules = naive_comparisons(&baseline, &candidate, seed).unwrap();
             for (alarms, is_reported) in alarms.iter_mut().zip(reports(&rules)) {
                 *alarms += u64::from(is_reported);
             }
@@ -204,27 +208,27 @@ mod tests {
 
     #[test]
     fn rules_without_a_statistic_say_nothing() {
-        let single = usual_rules(&[[1.0]], &[[2.0]], 1).unwrap();
+        let single = naive_comparisons(&[[1.0]], &[[2.0]], 1).unwrap();
         assert_eq!(single.pooled_overlap, None);
         assert_eq!(single.pooled_change.unwrap().interval, Interval { low: 1.0, high: 1.0 });
         assert_eq!(single.run_median_mann_whitney.unwrap().p, 1.0);
-        let centered = usual_rules(&[[-1.0, 1.0]], &[[2.0, 3.0]], 1).unwrap();
+        let centered = naive_comparisons(&[[-1.0, 1.0]], &[[2.0, 3.0]], 1).unwrap();
         assert_eq!(centered.pooled_change, None);
-        assert_eq!(usual_rules::<Vec<f64>>(&[], &[], 1), None);
-        assert_eq!(usual_rules(&[vec![]], &[vec![1.0]], 1), None);
-        assert_eq!(usual_rules(&[[1.0]], &[[f64::NAN]], 1), None);
-        let empty_run = usual_rules(&[vec![1.0, 2.0], vec![]], &[vec![3.0, 4.0]], 1).unwrap();
+        assert_eq!(naive_comparisons::<Vec<f64>>(&[], &[], 1), None);
+        assert_eq!(naive_comparisons(&[vec![]], &[vec![1.0]], 1), None);
+        assert_eq!(naive_comparisons(&[[1.0]], &[[f64::NAN]], 1), None);
+        let empty_run = naive_comparisons(&[vec![1.0, 2.0], vec![]], &[vec![3.0, 4.0]], 1).unwrap();
         assert_eq!(empty_run.run_median_mann_whitney.unwrap().p, 1.0);
     }
 
     #[test]
     fn names_in_json_are_fixed() {
-        let rules = usual_rules(&[[1.0, 1.5], [1.2, 1.1]], &[[2.0, 2.5], [2.2, 2.1]], 1).unwrap();
+        let rules = naive_comparisons(&[[1.0, 1.5], [1.2, 1.1]], &[[2.0, 2.5], [2.2, 2.1]], 1).unwrap();
         let text = json!(rules);
         let names: Vec<&String> = text.as_object().unwrap().keys().collect();
         assert_eq!(names, ["pooled_mann_whitney", "pooled_overlap", "pooled_change", "run_median_mann_whitney"]);
         assert_eq!(text["pooled_mann_whitney"]["reports_difference"], json!(true));
-        assert!(serde_json::from_value::<UsualRules>(text).is_ok());
+        assert!(serde_json::from_value::<NaiveComparisons>(text).is_ok());
     }
 
     proptest! {
@@ -234,9 +238,9 @@ mod tests {
         fn units_and_repetition_do_not_matter(seed: u64, factor in 1e-6_f64..1e6) {
             let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
             let (baseline, candidate) = (runs(&mut generator, 3, 10, 0.1), runs(&mut generator, 4, 8, 0.1));
-            let original = usual_rules(&baseline, &candidate, seed).unwrap();
-            prop_assert_eq!(usual_rules(&baseline, &candidate, seed), Some(original));
-            let other = usual_rules(&scaled(&baseline, factor), &scaled(&candidate, factor), seed).unwrap();
+            let original = naive_comparisons(&baseline, &candidate, seed).unwrap();
+            prop_assert_eq!(naive_comparisons(&baseline, &candidate, seed), Some(original));
+            let other = naive_comparisons(&scaled(&baseline, factor), &scaled(&candidate, factor), seed).unwrap();
             prop_assert_eq!(reports(&other), reports(&original));
             let (one, other) = (original.pooled_change.unwrap(), other.pooled_change.unwrap());
             assert_close(other.interval.low, one.interval.low, 1e-6);
@@ -246,8 +250,8 @@ mod tests {
         fn swapping_the_sides_leaves_the_tests(seed: u64) {
             let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
             let (baseline, candidate) = (runs(&mut generator, 3, 10, 0.1), runs(&mut generator, 4, 8, 0.1));
-            let forward = usual_rules(&baseline, &candidate, seed).unwrap();
-            let backward = usual_rules(&candidate, &baseline, seed).unwrap();
+            let forward = naive_comparisons(&baseline, &candidate, seed).unwrap();
+            let backward = naive_comparisons(&candidate, &baseline, seed).unwrap();
             assert_close(forward.pooled_mann_whitney.unwrap().p, backward.pooled_mann_whitney.unwrap().p, 1e-12);
             prop_assert_eq!(forward.pooled_overlap.unwrap().baseline, backward.pooled_overlap.unwrap().candidate);
             let change = (1.0 + forward.pooled_change.unwrap().change) * (1.0 + backward.pooled_change.unwrap().change);

@@ -11,12 +11,12 @@ pub(crate) const LATEST: &str = "latest";
 
 /// The folders that belong to one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ProjectRoot {
     /// Nearest folder above the specification that has `.perfrun` or `.git`, else the current one.
     pub root: PathBuf,
 }
 
-impl Place {
+impl ProjectRoot {
     /// The place of a specification.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Place {
             // A home folder may hold `.perfrun` of its own; the first mark found from below wins all the same.
             folder.join(".perfrun").is_dir() || folder.join(".git").exists()
         });
-        Ok(Place { root: marked.map_or(current, Path::to_path_buf) })
+        Ok(ProjectRoot { root: marked.map_or(current, Path::to_path_buf) })
     }
 
     /// That of the current folder.
@@ -40,7 +40,7 @@ impl Place {
     /// When there is no current folder.
     pub fn here() -> Result<Self, StoreError> {
         // The folder of any file in it.
-        Place::of(Path::new("x"))
+        ProjectRoot::of(Path::new("x"))
     }
 
     /// Records of one experiment.
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_damaged_record_is_not_passed_over_for_an_older_one() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let records = place.records("x");
         for (name, manifest) in [("1", Some("{}")), ("2", Some("{")), ("3", None)] {
             fs::create_dir_all(records.join(name)).expect("writable");
@@ -183,7 +183,7 @@ mod tests {
         let inner = folder.path().join("a/experiments");
         fs::create_dir_all(&inner).expect("writable");
         fs::create_dir(folder.path().join("a/.perfrun")).expect("writable");
-        let place = Place::of(&inner.join("x.yaml")).expect("a place");
+        let place = ProjectRoot::of(&inner.join("x.yaml")).expect("a place");
         assert_eq!(place.root, folder.path().join("a"));
         assert_eq!(place.relative(&inner.join("m.onnx")), "experiments/m.onnx");
         assert_eq!(place.relative(Path::new("/elsewhere/secret/m.onnx")), "m.onnx");
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn records_of_one_second_sort_by_time() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let at = |milliseconds| jiff::Timestamp::from_millisecond(milliseconds).expect("in range");
         let made: Vec<PathBuf> = [0, 1, 2, 500, 999, 1000]
             .into_iter()
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_new_record_ignores_itself_in_git() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let place = Place { root: folder.path().to_owned() };
+        let place = ProjectRoot { root: folder.path().to_owned() };
         let time = jiff::Timestamp::from_second(1_700_000_000).expect("in range");
         let first = place.new_record("x", &time).expect("writable");
         let second = place.new_record("x", &time).expect("writable");

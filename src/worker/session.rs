@@ -1,6 +1,6 @@
-//! One run as a conversation: several may be under way at once, each with a process of its own.
+//! One run as a session of its worker: several may be under way at once, each with a process of its own.
 //!
-//! A step that fails ends its conversation and nothing else. Whoever lets go of one, by [`Conversation::end`] or by
+//! A step that fails ends its session and nothing else. Whoever lets go of one, by [`WorkerSession::end`] or by
 //! dropping it, leaves no process behind.
 
 use std::fs;
@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use tracing::{debug, info};
 
-use super::dialogue::{Dialogue, Ended, Tick};
 use super::exit::{out_of_memory_kills, tail};
-use super::hearing::Hearing;
 use super::interrupt::Interrupts;
+use super::pipe::{Ended, Tick, WorkerPipe};
 use super::process::Launch;
 use super::protocol::{Command, PROTOCOL};
 use super::result::WorkerRun;
+use super::validator::ResponseValidator;
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::MachineState;
@@ -27,11 +27,11 @@ use crate::worker::backend::{CellRequest, Failure, FailureKind};
 pub struct StoppedAtOnce;
 
 /// A worker that is asked one thing after the other.
-pub struct Conversation<'a> {
+pub struct WorkerSession<'a> {
     launch: Launch,
     /// Or why there is none.
-    dialogue: Result<Dialogue<'a>, Failure>,
-    hearing: Hearing,
+    pipe: Result<WorkerPipe<'a>, Failure>,
+    validator: ResponseValidator,
     kills_before: u64,
     /// The machine before the worker was started.
     before: MachineState,
@@ -41,16 +41,16 @@ pub struct Conversation<'a> {
     watch: Option<Watch>,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> WorkerSession<'a> {
     /// Starts a worker, which is given up after `patience` interrupts. If it cannot be started, the first step says so.
     pub fn start(launch: Launch, interrupts: &'a Interrupts, patience: u32) -> Self {
         let kills_before = out_of_memory_kills();
         let before = MachineState::read(&Kernel::here());
-        let dialogue = Dialogue::start(&launch, interrupts, patience);
-        Conversation {
+        let pipe = WorkerPipe::start(&launch, interrupts, patience);
+        WorkerSession {
             launch,
-            dialogue,
-            hearing: Hearing::default(),
+            pipe,
+            validator: ResponseValidator::default(),
             kills_before,
             before,
             is_real: false,
@@ -71,14 +71,14 @@ impl<'a> Conversation<'a> {
     /// A run that failed, or that the user stopped.
     pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
         self.is_real = request.backend.kind().takes_machine_time();
-        if let Ok(dialogue) = &self.dialogue {
+        if let Ok(pipe) = &self.pipe {
             let run = self.launch.log.file_stem().unwrap_or_default().to_string_lossy();
-            info!("worker {} started: {}, {run}", dialogue.id(), request.cell);
+            info!("worker {} started: {}, {run}", pipe.id(), request.cell);
         }
         self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
-        if let Ok(dialogue) = &self.dialogue {
-            let spawn = dialogue.started.elapsed().as_nanos() as f64;
-            self.hearing.run.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
+        if let Ok(pipe) = &self.pipe {
+            let spawn = pipe.started.elapsed().as_nanos() as f64;
+            self.validator.run.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
         }
         self.ask(&Command::Prepare { cell: Box::new(request) }, tick)
     }
@@ -90,7 +90,7 @@ impl<'a> Conversation<'a> {
     /// A run that failed, or that the user stopped.
     pub fn ask(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let asked = Instant::now();
-        self.tell(command, tick)?;
+        self.send(command, tick)?;
         self.listen(tick)?;
         debug!("worker {} did `{}` in {:.1?}", self.id(), command.name().word(), asked.elapsed());
         Ok(())
@@ -98,21 +98,21 @@ impl<'a> Conversation<'a> {
 
     /// The number of its process, 0 where it could not be started.
     fn id(&self) -> u32 {
-        self.dialogue.as_ref().map_or(0, Dialogue::id)
+        self.pipe.as_ref().map_or(0, WorkerPipe::id)
     }
 
-    /// Tells the worker to do something; it begins at once. [`Conversation::listen`] has to follow.
+    /// Tells the worker to do something; it begins at once. [`WorkerSession::listen`] has to follow.
     ///
     /// # Errors
     ///
     /// A run that failed, or that the user stopped.
-    pub fn tell(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
-        let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
-        self.hearing.expect(command)?;
+    pub fn send(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+        let pipe = self.pipe.as_mut().map_err(|failure| failure.clone())?;
+        self.validator.expect(command)?;
         if command.takes_counted_samples() {
             self.watch.iter_mut().for_each(Watch::open);
         }
-        dialogue.tell(command, tick)
+        pipe.send(command, tick)
     }
 
     /// Waits until the worker has done what it was told.
@@ -121,15 +121,15 @@ impl<'a> Conversation<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn listen(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
-        let dialogue = self.dialogue.as_mut().map_err(|failure| failure.clone())?;
-        let heard = dialogue.listen(&mut self.hearing, tick);
+        let pipe = self.pipe.as_mut().map_err(|failure| failure.clone())?;
+        let heard = pipe.listen(&mut self.validator, tick);
         self.watch.iter_mut().for_each(Watch::close);
         heard
     }
 
     /// What the worker said so far.
-    pub fn heard(&self) -> &WorkerRun {
-        &self.hearing.run
+    pub fn received(&self) -> &WorkerRun {
+        &self.validator.run
     }
 
     /// Ends the run after its last step, or after the one that failed, and with it the process.
@@ -140,12 +140,12 @@ impl<'a> Conversation<'a> {
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
         let id = self.id();
-        let Conversation { launch, dialogue, hearing, kills_before, before, is_real, watch } = self;
-        let mut heard = hearing.run;
-        let (ended, log, spoke) = match dialogue {
-            Ok(dialogue) => {
-                let spoke = dialogue.spoke;
-                let (ended, log) = dialogue.end(outcome, tick);
+        let WorkerSession { launch, pipe, validator, kills_before, before, is_real, watch } = self;
+        let mut heard = validator.run;
+        let (ended, log, spoke) = match pipe {
+            Ok(pipe) => {
+                let spoke = pipe.spoke;
+                let (ended, log) = pipe.end(outcome, tick);
                 (ended, printable(&log).into_owned(), spoke)
             }
             Err(_) => (outcome, String::new(), false),

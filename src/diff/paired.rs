@@ -36,7 +36,7 @@ pub(crate) struct UnmeasuredCell {
 
 /// How both sides were measured together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Together {
+pub(crate) struct PairedMeasurement {
     /// Confidence of the intervals: that of the looks at the growing record.
     pub confidence: f64,
     /// Cells that were not measured.

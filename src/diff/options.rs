@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use statistics::unpaired::SessionSpread;
 
 use super::gate::Gating;
-use super::together::Together;
+use super::paired::PairedMeasurement;
 use crate::experiment::{Grade, QUICK_MARGIN};
-use crate::judge::compare::apart::assumed_spread;
+use crate::judge::compare::unpaired::assumed_spread;
 use crate::judge::summary::CONFIDENCE;
 use crate::results::{Results, Rules};
 use crate::vocabulary::metric::{
@@ -48,7 +48,7 @@ pub(crate) type Spreads = HashMap<(String, String), SessionSpread>;
 
 /// By what two sides are compared.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct DiffOptions {
     /// What is compared in place of what usually is; empty: as usual.
     pub metrics: Vec<MetricReference>,
     /// Margins in place of the specification's; the last that fits counts.
@@ -58,14 +58,14 @@ pub(crate) struct Terms {
     /// Cells with the same bytes and settings are compared too, such as before and after an update of a driver.
     pub judges_unchanged: bool,
     /// Both sides were measured in one record; `None`: each in one of its own.
-    pub together: Option<Together>,
+    pub paired: Option<PairedMeasurement>,
     /// What histories say about sessions; of other cells their machine's grade speaks.
     pub spreads: Spreads,
     /// What has to hold; `None`: nothing was asked.
     pub gating: Option<Gating>,
 }
 
-impl Terms {
+impl DiffOptions {
     /// Confidence of every interval.
     pub(in crate::diff) const CONFIDENCE: f64 = CONFIDENCE;
 
@@ -104,7 +104,7 @@ impl Terms {
 
     /// How much the same cell is taken to differ between the sessions of both sides: as on the noisier machine.
     pub(super) fn spread(&self, baseline: &Results, candidate: &Results) -> SessionSpread {
-        if self.together.is_some() {
+        if self.paired.is_some() {
             return SessionSpread::NONE;
         }
         let grade = |results: &Results| results.detectable_effect.grade.as_deref().and_then(Grade::named);

@@ -12,7 +12,7 @@ use crate::plan::Cell;
 
 /// What the machine was seen to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Peaks {
+pub struct Roofline {
     /// Arithmetic, by device, threads and kind of number.
     pub peaks: Vec<Peak>,
     /// Bandwidth, by device, threads and size of what is read.
@@ -140,7 +140,7 @@ const HALF_IS_FASTER: f64 = 1.5;
 
 impl Manifest {
     /// What the machine was seen to do; `None` where nobody looked.
-    fn seen(&self) -> Option<&Peaks> {
+    fn seen(&self) -> Option<&Roofline> {
         self.findings.peak.as_ref()
     }
 
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn a_peak_of_an_earlier_version_is_of_float32_on_the_cpu() {
-        let found: Peaks =
+        let found: Roofline =
             serde_json::from_str(r#"{ "peaks": [{ "threads": 2, "operations_per_s": 9e10 }] }"#).unwrap();
         let peak =
             Peak { device: cpu(), threads: 2, arithmetic: Arithmetic::Float32, size: 1024, operations_per_s: 9e10 };
-        assert_eq!(found, Peaks { peaks: vec![peak], ..Peaks::default() });
+        assert_eq!(found, Roofline { peaks: vec![peak], ..Roofline::default() });
     }
 }

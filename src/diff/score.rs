@@ -30,7 +30,7 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
     // The same answers to the same items leave nothing open.
     let is_same = difference == 0.0 && values.items.is_some_and(|items| items.baseline == items.candidate);
     let verdict = match worse {
-        _ if is_same => Verdict::exact(difference, margin),
+        _ if is_same => Verdict::exact(0.0, margin),
         Some(worse) => Verdict::from_interval(worse, margin),
         // A score of which nobody knows how uncertain it is tells nothing.
         None => return None,

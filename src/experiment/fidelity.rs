@@ -98,7 +98,6 @@ impl FidelitySettings {
         let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32);
         let computed = match lower.and_then(|lower| lower.to) {
             Some(Arithmetic::Tf32 | Arithmetic::Float16) => Precision::Fp16,
-            Some(Arithmetic::Bfloat16) => Precision::Bf16,
             _ => variant.precision,
         };
         let names = [variant.precision.name(), variant.name.as_str()];

@@ -58,7 +58,7 @@ impl LowerPrecision {
         let lower = Provider::lower_precision(device)?;
         let (option, kept) = lower.option;
         // What else a file of options says is not read.
-        let is_kept = |given: &String| given == kept || given.contains('{');
+        let is_kept = |given: &String| given == kept || given.contains('{') || (kept == "0" && !Provider::is_on(given));
         let given = variant.provider.get(&device.provider).and_then(|options| options.get(option));
         let is_kept_by_env = lower.env.is_some_and(|(name, kept)| variant.env.get(name).is_some_and(|of| of == kept));
         (!given.is_some_and(is_kept) && !is_kept_by_env).then_some(lower)
@@ -352,6 +352,7 @@ mod tests {
         assert_eq!(to(&Variant::default(), &cuda), Some(Arithmetic::Tf32));
         assert_eq!(to(&with("use_tf32", "1", "1"), &cuda), Some(Arithmetic::Tf32));
         assert_eq!(to(&with("use_tf32", "0", "1"), &cuda), None);
+        assert_eq!(to(&with("use_tf32", "false", "1"), &cuda), None);
         assert_eq!(to(&with("prefer_nhwc", "1", "0"), &cuda), None);
         assert_eq!(to(&with("use_tf32", "0", "1"), &Device::cpu()), None);
         let openvino = Device { hardware: Some(Hardware::Gpu), ..Device::of("openvino") };

@@ -2,12 +2,18 @@
 //!
 //! Input and output: the file as JSON. What format 2 does not hold stays absent.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value, json};
 
 use crate::judge::compare::Withheld;
 
 /// The file in the shape of today's format.
 pub(super) fn upgraded(mut file: Value) -> Value {
+    // What is no map is refused for its type.
+    if !file.is_object() {
+        return file;
+    }
     let items = |value: &mut Value, name: &str, change: &dyn Fn(&mut Map<String, Value>)| {
         let rows = value.get_mut(name).and_then(Value::as_array_mut).into_iter().flatten();
         rows.filter_map(Value::as_object_mut).for_each(change);
@@ -33,10 +39,14 @@ pub(super) fn upgraded(mut file: Value) -> Value {
 
 /// Why nothing may be said about cells, and the comparisons that decided a choice.
 fn reasons(file: &mut Value) {
-    let known = Known {
-        cells: file["cells"].as_array().cloned().unwrap_or_default(),
-        comparisons: file["comparisons"].as_array().cloned().unwrap_or_default(),
-    };
+    let [cells, comparisons] = ["cells", "comparisons"].map(|name| file[name].as_array().cloned().unwrap_or_default());
+    let mut known = Known::default();
+    for cell in &cells {
+        known.cells.entry(cell["id"].as_str().unwrap_or_default()).or_insert(cell);
+    }
+    for row in &comparisons {
+        known.comparisons.entry(row["cell"].as_str().unwrap_or_default()).or_default().push(row);
+    }
     let Some(file) = file.as_object_mut() else { return };
     rows(file, "tradeoffs").for_each(|tradeoff| rows(tradeoff, "points").for_each(|point| known.tell(point, "why")));
     rows(file, "goals").for_each(|goal| rows(goal, "cells").for_each(|cell| known.tell(cell, "reason")));
@@ -45,38 +55,39 @@ fn reasons(file: &mut Value) {
     let metric = choice.get("metric").cloned();
     rows(choice, "contests").for_each(|contest| {
         rows(contest, "entrants").for_each(|entrant| known.tell(entrant, "why"));
-        let entered = |id: &Value| {
-            let entrants = contest.get("entrants").and_then(Value::as_array);
-            entrants.is_some_and(|all| all.iter().any(|entrant| entrant["cell"] == *id))
-        };
-        let leader = contest.get("best").map(|best| best[0].clone());
-        let decided = known.comparisons.iter().filter(|row| {
-            Some(&row["cell"]) == leader.as_ref()
-                && Some(&row["metric"]) == metric.as_ref()
-                && entered(&row["baseline"])
+        let entrants = contest.get("entrants").and_then(Value::as_array).into_iter().flatten();
+        let entrants: HashSet<&str> = entrants.filter_map(|entrant| entrant["cell"].as_str()).collect();
+        let leader = contest.get("best").and_then(|best| best[0].as_str());
+        let of_leader = leader.and_then(|leader| known.comparisons.get(leader)).into_iter().flatten();
+        let decided = of_leader.filter(|row| {
+            let is_entered = row["baseline"].as_str().is_some_and(|baseline| entrants.contains(baseline));
+            Some(&row["metric"]) == metric.as_ref() && is_entered
         });
-        let evidence = decided.cloned().collect::<Vec<_>>();
-        contest.insert("evidence".to_owned(), json!(evidence));
+        let evidence: Vec<&Value> = decided.copied().collect();
+        let evidence = json!(evidence);
+        contest.insert("evidence".to_owned(), evidence);
     });
 }
 
-/// What the file says elsewhere.
-struct Known {
-    cells: Vec<Value>,
-    comparisons: Vec<Value>,
+/// What the file says elsewhere, by the id of the cell.
+#[derive(Default)]
+struct Known<'a> {
+    cells: HashMap<&'a str, &'a Value>,
+    comparisons: HashMap<&'a str, Vec<&'a Value>>,
 }
 
-impl Known {
+impl Known<'_> {
     /// The reason of that field with what today's format adds to it; without a reason where that is not known.
     fn tell(&self, row: &mut Map<String, Value>, field: &str) {
         let word = row.remove(field);
-        let cell = self.cells.iter().find(|cell| Some(&cell["id"]) == row.get("cell"));
+        let id = row.get("cell").and_then(Value::as_str).unwrap_or_default();
+        let cell = self.cells.get(id);
         let told = word.as_ref().and_then(Value::as_str).zip(cell).and_then(|(word, cell)| {
             let of = |value: &Value| (!value.is_null()).then(|| json!({ word: value }));
             match word {
                 "failed" => of(&cell["failures"][0]["kind"]),
                 "withheld" => {
-                    let own = self.comparisons.iter().find(|row| row["cell"] == cell["id"])?;
+                    let own = self.comparisons.get(id)?.first()?;
                     Withheld::named(own["reason"].as_str()?).and_then(|_| of(&own["reason"]))
                 }
                 "too_few_runs" => of(&cell["completed"]),

@@ -1,5 +1,7 @@
 //! What is asked of a cell and of a record, answered from the stored numbers.
 
+use std::collections::HashMap;
+
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
 use statistics::trimmed_mean::trimmed_mean;
@@ -77,9 +79,9 @@ impl Cell {
             return column(reference.statistic);
         }
         let means = column(Statistic::Mean);
-        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+        let means: HashMap<u32, f64> = means.into_iter().collect();
         let deviations = column(Statistic::StandardDeviation).into_iter();
-        deviations.filter_map(|(block, deviation)| Some((block, deviation / mean(block)?))).collect()
+        deviations.filter_map(|(block, deviation)| Some((block, deviation / means.get(&block)?))).collect()
     }
 
     /// Whether it has enough runs for intervals and verdicts.
@@ -146,13 +148,13 @@ impl Results {
 
 /// Processors that others used beside these cells together; `None` unless most of their runs met that (method 8.1).
 pub(crate) fn beside<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<f64> {
-    let (mut all, mut met, mut sum) = (0, 0, 0.0);
+    let (mut all, mut met, mut sum) = (0_u64, 0_u64, 0.0);
     for cell in cells {
-        all += cell.completed;
+        all += u64::from(cell.completed);
         if let Some(load) = cell.other_load {
-            met += load.runs;
+            met += u64::from(load.runs);
             sum += load.cores * f64::from(load.runs);
         }
     }
-    (2 * met > all).then(|| sum / f64::from(met))
+    (2 * met > all).then(|| sum / met as f64)
 }

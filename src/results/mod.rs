@@ -121,7 +121,8 @@ pub struct Results {
     /// What else to know, sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// Why outputs differ, and what keeps them from that, where the provider is known for it: sentences.
+    /// What changes the outputs of fp32 models on a device, why outputs differ where that is known, and what to do about it:
+    /// sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing: Vec<String>,
 }

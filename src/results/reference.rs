@@ -57,7 +57,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `goals`, `choice`, `tradeoffs` | promises; what is best, what decided and what was left out; cells by several metrics at once |
 | `items_right` | items that several cells have right, where there are labels |
 | `conversions` | what was made of each model for a variant, and what was kept |
-| `tables`, `remarks`, `differing` | tables that `report` asks for; sentences about variants and outputs; outputs that differ |
+| `tables`, `remarks`, `differing` | tables that `report` asks for; sentences about variants, and about outputs |
 
 In a cell, `metrics` has an estimate for each metric (`value`, `low`, `high`, `n`), and `runs` has columns with one value for each completed run; `runs.block` says which block each belongs to.
 Latency has a column for each statistic: `latency_ns` is the median, then `latency_mean_ns`, `latency_p95_ns` and so on.

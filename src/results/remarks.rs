@@ -26,7 +26,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks
 }
 
-/// Why outputs differ where the cause is known, with what to do about it.
+/// What changes the outputs of models in fp32 on a device, and why outputs differ where the cause is known, with what to do.
 pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let mut sentences = lower_precision(manifest, summary);
     sentences.extend(random_calibration(manifest, summary));
@@ -39,14 +39,19 @@ fn cells<'a>(manifest: &'a Manifest, summary: &'a Summary) -> impl Iterator<Item
 
 /// Devices that computed float32 models in less, since nothing told them otherwise, with the option that does.
 fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
-    let told = cells(manifest, summary).filter(|(_, summary)| summary.fidelity.is_some()).filter_map(|(cell, _)| {
+    if !manifest.experiment.backend.reads_models() {
+        return Vec::new();
+    }
+    let measured = cells(manifest, summary).filter(|(_, summary)| summary.runs.completed > 0);
+    let told = measured.filter_map(|(cell, summary)| {
         let (variant, device) = manifest.settings_of(cell)?;
         let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32)?;
+        // Where it depends on the processor, outputs that differ show it.
+        (lower.to.is_some() || summary.outputs_differ()).then_some(())?;
         Some(format!("{} {}; a variant with {} keeps fp32.", device.label(), lower.does, lower.written(device)))
     });
-    let mut sentences: Vec<String> = told.collect();
-    sentences.dedup();
-    sentences
+    let sentences: BTreeSet<String> = told.collect();
+    sentences.into_iter().collect()
 }
 
 /// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random

@@ -195,7 +195,7 @@ pub(super) fn compare(
         ratio: None,
         low: None,
         high: None,
-        verdict: Verdict::Inconclusive,
+        verdict: Verdict::default(),
         reason: Reason::NotPositive,
         more: None,
         detectable: None,

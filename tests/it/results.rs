@@ -108,7 +108,9 @@ fn what_is_no_results_file_is_told() {
     assert!(message(r#"{ "format": 3 }"#).starts_with("r.json is damaged: missing field"));
     assert!(message(r#"{ "format": 2 }"#).starts_with("r.json is damaged: "));
     assert!(message(r#"{ "format": 1 }"#).starts_with("r.json is damaged: "));
-    assert!(message("[]").starts_with("r.json is damaged: "));
+    for text in ["[]", "[1]", "[2]", "[3]", "2"] {
+        assert!(message(text).starts_with("r.json is damaged: "), "{text}");
+    }
 }
 
 #[test]

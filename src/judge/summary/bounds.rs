@@ -1,6 +1,8 @@
 //! What is known of a cell that says what bounds it (method 5.6): from the record, its own runs, and cells with fewer
 //! threads.
 
+use std::collections::HashMap;
+
 use super::CellSummary;
 use crate::experiment::{Axis, Provider, Variant};
 use crate::judge::diagnosis::{Facts, Limit, RooflineShare, Scaling, diagnose};
@@ -14,15 +16,26 @@ const THROTTLED: [Code; 2] = [Code::CpuThrottled, Code::GpuThrottled];
 
 /// Adds to the summaries of all cells, in plan order, what bounds them.
 pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
+    let mut by_variant = ByVariant::new();
+    for (cell, summary) in manifest.plan.cells.iter().zip(&*cells) {
+        by_variant.entry(without_variant(cell)).or_default().push((cell, summary));
+    }
     let all = manifest.plan.cells.iter().zip(&*cells);
-    let diagnoses: Vec<_> = all.map(|(cell, summary)| diagnose(&facts(manifest, cell, summary, cells))).collect();
+    let diagnoses: Vec<_> = all.map(|(cell, summary)| diagnose(&facts(manifest, cell, summary, &by_variant))).collect();
     for (cell, diagnosis) in cells.iter_mut().zip(diagnoses) {
         cell.diagnosis = diagnosis;
     }
 }
 
+/// Cells that differ in their variant alone.
+type ByVariant<'a> = HashMap<[u32; Axis::ALL.len()], Vec<(&'a Cell, &'a CellSummary)>>;
+
+fn without_variant(cell: &Cell) -> [u32; Axis::ALL.len()] {
+    Axis::ALL.map(|axis| if axis == Axis::Variants { 0 } else { cell.at[axis] })
+}
+
 /// Of a cell, among all others of its record.
-fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &[CellSummary]) -> Facts {
+fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Facts {
     let Some(latency) = summary.estimate(&LATENCY).map(|latency| latency.value).filter(|value| *value > 0.0) else {
         return Facts::default();
     };
@@ -67,7 +80,7 @@ fn roof(manifest: &Manifest, cell: &Cell, latency_ns: f64) -> Option<RooflineSha
 }
 
 /// Against the cell with the most threads of those that have fewer and differ in nothing else.
-fn scaling(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &[CellSummary]) -> Option<Scaling> {
+fn scaling(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Option<Scaling> {
     let variants = &manifest.experiment.variants;
     let own = variants.get(cell.variant().place())?;
     let threads = manifest.threads_of(cell);
@@ -75,10 +88,8 @@ fn scaling(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &[CellS
     let alike: Vec<bool> = variants.iter().map(is_alike).collect();
     // Of few experiments is there anything to look for among all cells.
     alike.contains(&true).then_some(())?;
-    let is_candidate = |other: &Cell| {
-        alike.get(other.variant().place()).is_some_and(|is| *is) && other.differs_alone_in(Axis::Variants, cell)
-    };
-    let others = manifest.plan.cells.iter().zip(all).filter(|(other, _)| is_candidate(other));
+    let is_candidate = |other: &Cell| alike.get(other.variant().place()).is_some_and(|is| *is);
+    let others = all.get(&without_variant(cell))?.iter().filter(|(other, _)| is_candidate(other));
     let others = others.map(|(other, summary)| (manifest.threads_of(other), summary));
     // Of several the first: the last of equals is the greatest.
     let fewer = others.filter(|(fewer, _)| (1..threads).contains(fewer)).rev();

@@ -45,7 +45,7 @@ pub(crate) fn bandwidth(bytes_per_s: f64) -> String {
 pub(crate) fn rate(operations_per_s: f64, arithmetic: Arithmetic) -> String {
     let unit = match arithmetic {
         Arithmetic::Int8 => "GOP/s",
-        _ => "GFLOP/s",
+        Arithmetic::Float32 | Arithmetic::Tf32 | Arithmetic::Float16 | Arithmetic::Bfloat16 => "GFLOP/s",
     };
     format!("{} {unit} in {}", giga(operations_per_s), arithmetic.name())
 }

@@ -142,7 +142,11 @@ impl Shown<'_, '_> {
         let rate = [ITEMS, THROUGHPUT].into_iter().find(|rate| has(rate));
         let rate = rate.map(|rate| if rate.name == ITEMS.name { &ITEMS } else { &THROUGHPUT }).map(MetricReference::of);
         // Of a GPU its own memory is what runs out.
-        let memory = if has(&DEVICE_MEMORY) { &DEVICE_MEMORY } else { &PEAK_RSS };
+        let lacks = |cell: &&Cell| cell.estimate(&LATENCY).is_some() && cell.estimate(&DEVICE_MEMORY).is_none();
+        let is_first = |name: &str| match name {
+            name if name == PEAK_RSS.name => self.cells.iter().any(lacks),
+            name => [DEVICE_MEMORY.name, MODEL_SIZE.name].contains(&name),
+        };
         let usual = [
             has_tail.then_some(p95),
             rate,
@@ -151,10 +155,8 @@ impl Shown<'_, '_> {
             Some(MetricReference::of(&MODEL_SIZE)),
         ];
         let usual = usual.into_iter().flatten().filter(|metric| !asked.contains(metric));
-        facts.extend(usual.map(|metric| {
-            let is_first = [memory.name, MODEL_SIZE.name].contains(&metric.metric.name);
-            Known { is_first, ..self.metric(metric, false) }
-        }));
+        facts
+            .extend(usual.map(|metric| Known { is_first: is_first(metric.metric.name), ..self.metric(metric, false) }));
         let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));
         facts.push(Known { is_first: false, ..bound });
         facts.push(self.text("", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));

@@ -39,9 +39,9 @@ pub(crate) struct Notices {
     pub notes: Vec<WarningView>,
     /// A warning says that a value must not be used.
     pub is_grave: bool,
-    /// Why outputs differ where the cause is known, and what else to know: sentences.
+    /// What changes outputs, why they differ where that is known, and what else to know: sentences.
     pub remarks: Vec<String>,
-    /// Of these sentences, how many are about outputs that differ.
+    /// Of these sentences, how many are about outputs.
     pub differing: usize,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use minijinja::value::Serde;
-use minijinja::{Environment, Value};
+use minijinja::{Environment, Error, ErrorKind, Value};
 use serde::{Deserialize, Serialize};
 use statistics::interval::Estimate;
 
@@ -42,11 +42,18 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("estimates", |cell: Serde<Cell>| Value::from(Serde(estimates(&cell))));
     environment.add_filter("numbers", |cell: Serde<Cell>| Value::from(Serde(numbers(&cell))));
     environment.add_filter("with", |cells: Vec<Value>, column: &str| {
-        let has = |cell: &Value| Cell::deserialize(cell).is_ok_and(|cell| cell.usable(column).is_some());
-        cells.into_iter().filter(has).collect::<Vec<Value>>()
+        let mut found = Vec::new();
+        for value in cells {
+            if Cell::deserialize(&value)?.usable(column).is_some() {
+                found.push(value);
+            }
+        }
+        Ok::<Vec<Value>, Error>(found)
     });
     environment.add_filter("column", |cells: Serde<Vec<Cell>>, metric: &str| {
-        Value::from(Serde(number_column(&cells, metric)))
+        let unknown = |error| Error::new(ErrorKind::InvalidOperation, format!("{error}"));
+        let reference = metric.parse().map_err(unknown)?;
+        Ok::<Value, Error>(Value::from(Serde(number_column(&cells, reference))))
     });
     environment.add_filter("axes", |cells: Serde<Vec<Cell>>| {
         telling_axes(cells.iter().map(|cell| &cell.names)).into_iter().map(|axis| axis.singular()).collect::<Vec<_>>()
@@ -72,8 +79,7 @@ fn numbers(cell: &Cell) -> Vec<Number> {
     estimates(cell).into_iter().filter_map(number).collect()
 }
 
-fn number_column(cells: &[Cell], metric: &str) -> Option<NumberColumn> {
-    let reference: MetricReference = metric.parse().ok()?;
+fn number_column(cells: &[Cell], reference: MetricReference) -> Option<NumberColumn> {
     let of_cell = |cell: &Cell| Some(cell.usable(&reference.column())?.estimate(CONFIDENCE));
     let found: Vec<Option<Estimate>> = cells.iter().map(of_cell).collect();
     let column = Column::fit(reference.unit(), found.iter().flatten());

@@ -206,9 +206,11 @@ mod tests {
     fn mistakes_name_their_line() {
         let (_folder, read) = template("a.txt", "first\n  {{ nothing }}\n");
         let template = read.unwrap();
-        let error = minijinja::Error::new(ErrorKind::UndefinedError, "");
+        let environment = environment().unwrap();
+        let error =
+            environment.template_from_named_str(template.output(), &template.text).unwrap().render(()).unwrap_err();
         let TemplateError::Fill { line, .. } = template.explain(&error) else { panic!("a mistake of the template") };
-        assert_eq!(line, 1);
+        assert_eq!(line, 2);
         assert_eq!(template.span_of(2), (8, 13).into());
         assert_eq!(template.span_of(9), (22, 0).into());
     }

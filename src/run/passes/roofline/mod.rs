@@ -102,6 +102,13 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
             arithmetic: BTreeMap::new(),
             streams: BTreeSet::new(),
         });
+        // A graph would start all nodes at once.
+        let replays = |cell: &Cell| {
+            manifest.settings_of(cell).is_some_and(|(variant, device)| Provider::replays(variant, device))
+        };
+        if replays(&place.cell) && !replays(&cell) {
+            place.cell = cell;
+        }
         // Parts of every model stay in it.
         place.arithmetic.entry(manifest.float32_of(&cell)).or_insert(cell);
         let is_its = |file: &&FileArithmetic| (file.model, file.variant) == (cell.model(), cell.variant());

@@ -101,7 +101,8 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
         Ok(Some(library)) => library.to_string(),
         Ok(None) => "none yet; the first run or `perfrun runtime install` fetches it".to_owned(),
     };
-    let Some(devices) = devices(found.ok().flatten().as_ref(), &cache, interrupts)? else { return Ok(None) };
+    let is_usable = found.is_ok();
+    let Some(devices) = devices(found.ok().flatten().as_ref(), is_usable, &cache, interrupts)? else { return Ok(None) };
     let host = host::describe();
     Ok(Some(Diagnosis {
         default_threads: host.default_threads(),
@@ -116,6 +117,7 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
 /// Every device that perfrun has a package for: tried where what it takes is here, else with how to get it.
 fn devices(
     library: Option<&Library>,
+    is_usable: bool,
     cache: &Path,
     interrupts: &Interrupts,
 ) -> Result<Option<Vec<DeviceFound>>, Error> {
@@ -131,6 +133,10 @@ fn devices(
             };
             let skip = match (is_absent, trial) {
                 (Some(skip), _) => Some((skip.reason, skip.remedy)),
+                (None, None) if !is_usable => {
+                    let remedy = "correct or unset what names it: `--runtime`, `ORT_DYLIB_PATH`".to_owned();
+                    Some((format!("{label}: not tried, since the runtime above is not usable"), Some(remedy)))
+                }
                 (None, None) => install(provider)
                     .map(|command| (format!("{label}: not tried, since its runtime is not installed"), Some(command))),
                 (None, Some((library, plugin))) => {

@@ -21,7 +21,7 @@ mod test_cases;
 mod tradeoffs;
 mod trust;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,6 +32,7 @@ pub use cells::Overview;
 pub(super) use cells::absence;
 pub(crate) use cells::{OverviewCell, OverviewColumn, Tone};
 pub(crate) use facts::{Fact, executed_by};
+pub(crate) use judged::Against;
 pub(crate) use notices::{FailureView, Notices, WarningView};
 pub(crate) use outputs::lines as accuracy_lines;
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
@@ -226,6 +227,8 @@ pub(crate) struct Page<'a> {
     pub sections: Vec<Section>,
     /// Figures by their place: `speedup`, `throughput`, `distributions`, `control`, `timelines`.
     pub figures: Figures,
+    /// The latency of each cell beside its baseline's, by the `id` of the cell.
+    pub against: BTreeMap<String, Against>,
     /// A test case for each cell and each goal.
     pub test_cases: Vec<TestCase>,
     /// Paragraphs to paste into a paper.
@@ -312,6 +315,7 @@ impl<'a> Page<'a> {
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            against: judged::against(reader),
             test_cases: test_cases::cases(reader),
             quick_look: results.measured.quick.then(|| QUICK_LOOK.to_owned()),
             answer,

@@ -68,7 +68,7 @@ fn checked(path: &Path, results: Results) -> Result<Results, StoreError> {
 }
 
 /// Names that are none, which formats take over as they are; margins and a confidence that no specification has; a cell of
-/// which nobody could say which of its numbers count.
+/// which nobody could say which of its numbers count; intervals that end before they begin.
 fn problem(results: &Results) -> Option<String> {
     let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
     // A merged record has several machines.
@@ -86,5 +86,13 @@ fn problem(results: &Results) -> Option<String> {
     }
     let mut known = HashSet::new();
     let twice = results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id));
-    twice.map(|cell| format!("the cell {cell} is listed twice"))
+    if let Some(cell) = twice {
+        return Some(format!("the cell {cell} is listed twice"));
+    }
+    let of_cells =
+        results.cells.iter().flat_map(|cell| &cell.metrics).map(|(name, found)| (name, found.low, found.high));
+    let of_rows = results.comparisons.iter().map(|row| (&row.metric, row.low, row.high));
+    let is_inverted = |(_, low, high): &(&String, Option<f64>, Option<f64>)| low > high && high.is_some();
+    let inverted = of_cells.chain(of_rows).find(is_inverted);
+    inverted.map(|(metric, ..)| format!("an interval of {metric} ends before it begins"))
 }

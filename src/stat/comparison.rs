@@ -227,7 +227,9 @@ pub(super) fn compare(
         (Claim::Nothing, Some(Hint::NotEnoughData { more_blocks, .. })) => (Reason::NotEnoughData, more_blocks),
         (Claim::Nothing, None) => (Reason::NotEnoughData, None),
     };
-    Ok(Comparison { verdict: found.verdict, reason, more, ..comparison })
+    // What too few observations detect is as uncertain as their verdict.
+    let detectable = comparison.detectable.filter(|_| reason != Reason::TooFew);
+    Ok(Comparison { verdict: found.verdict, reason, more, detectable, ..comparison })
 }
 
 /// The observations of both series.

@@ -232,3 +232,16 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     assert!(done.stderr.contains("has no samples"), "{}", done.stderr);
     assert_eq!(place.read("pages/results.csv"), csv);
 }
+
+#[test]
+fn an_interval_that_ends_before_it_begins_is_damage() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [one]\nruns: 5\n");
+    place.run(&["x.yaml", "--output", "r"]).expect_code(0);
+    let text = place.read("r/results.json");
+    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let latency = &mut file["cells"][0]["metrics"]["latency_ns"];
+    let (low, high) = (latency["low"].clone(), latency["high"].clone());
+    (latency["low"], latency["high"]) = (high, low);
+    let error = results::parse(Path::new("r.json"), &file.to_string()).unwrap_err().to_string();
+    assert_eq!(error, "r.json is damaged: an interval of latency_ns ends before it begins");
+}

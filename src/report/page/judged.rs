@@ -1,5 +1,9 @@
 //! Every comparison with the evidence of its verdict, the tests over whole groups, and the controls.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 use statistics::interval::Interval;
 
 use super::table::{Columns, TableCell, TableColumn, or_nothing};
@@ -7,7 +11,7 @@ use super::{Reader, Section, Table};
 use crate::experiment::Grade;
 use crate::report::cause::conditional;
 use crate::report::format::{self, percent};
-use crate::results::{Compared, Control, Family, beside};
+use crate::results::{Compared, Control, Family, beside, interval};
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 use crate::vocabulary::wording::count;
@@ -94,16 +98,49 @@ fn change(row: &Compared) -> TableCell {
     TableCell::number(format::change(value, row.interval().map(ends)), value)
 }
 
+/// A cell against its baseline, as it is printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Against {
+    /// `1.93`, times as fast.
+    pub ratio: String,
+    /// `[1.90, 1.96]`; `None` below five common runs.
+    pub interval: Option<String>,
+    /// `faster`, `inconclusive (other load)`.
+    pub verdict: String,
+    /// Why there is no verdict; `None` where there is one.
+    pub withheld: Option<String>,
+}
+
+/// What is said of the latency of each cell beside its baseline's, by the id of the cell.
+pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
+    let one = |row: &Compared| {
+        let text = format::judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+        let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
+        let ends = ends.trim();
+        Against {
+            ratio: ratio.to_owned(),
+            interval: (!ends.is_empty()).then(|| ends.to_owned()),
+            verdict: conditional(format::verdict_of(row).to_owned(), has_load(reader, row)),
+            withheld: row.withheld().map(|why| why.words().to_owned()),
+        }
+    };
+    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.clone(), one(row))).collect()
+}
+
+/// Whether most runs of a judged comparison met other load.
+fn has_load(reader: &Reader<'_>, row: &Compared) -> bool {
+    let cells = [reader.cell(&row.cell), reader.cell(&row.baseline)].into_iter().flatten();
+    row.is_judged() && beside(cells).is_some()
+}
+
 /// The verdict with why it is not more.
 fn verdict(reader: &Reader<'_>, row: &Compared) -> String {
     let word = format::verdict_of(row);
-    let cells = [reader.cell(&row.cell), reader.cell(&row.baseline)].into_iter().flatten();
-    let has_load = row.is_judged() && beside(cells).is_some();
     let told = match why_open(row) {
         Some(why) => format!("{word}: {why}"),
         None => word.to_owned(),
     };
-    conditional(told, has_load)
+    conditional(told, has_load(reader, row))
 }
 
 /// Why there is no verdict, or none that claims anything, and what would give one.

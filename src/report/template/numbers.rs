@@ -1,4 +1,4 @@
-//! Filters over cells and comparisons of `results`: which numbers may be shown, and how they are rounded.
+//! Filters over cells of `results`: which numbers may be shown, and how they are rounded.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use statistics::interval::Estimate;
 
 use crate::experiment::telling_axes;
-use crate::report::format::{Column, judged_ratio, verdict_word};
-use crate::results::{CONFIDENCE, Cell, Compared, Estimated, interval};
+use crate::report::format::{Column, shown_interval};
+use crate::results::{CONFIDENCE, Cell, Estimated};
 use crate::vocabulary::metric::{Kind, MetricReference};
 
 /// A metric of a cell, rounded to what its interval supports.
@@ -29,26 +29,23 @@ struct NumberColumn {
     numbers: Vec<Option<String>>,
 }
 
-/// A comparison as it is printed.
-#[derive(Serialize)]
-struct Judged {
-    ratio: String,
-    interval: String,
-    verdict: &'static str,
-}
-
 pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("path", |cell: Serde<Cell>| cell.path());
     environment.add_filter("estimates", |cell: Serde<Cell>| Value::from(Serde(estimates(&cell))));
     environment.add_filter("numbers", |cell: Serde<Cell>| Value::from(Serde(numbers(&cell))));
     environment.add_filter("with", |cells: Vec<Value>, column: &str| {
+        if MetricReference::of_column(column).is_none() {
+            let text =
+                format!("`with` takes the name of a number in results.json, as `latency_ns`; `{column}` is none");
+            return Err(Error::new(ErrorKind::InvalidOperation, text));
+        }
         let mut found = Vec::new();
         for value in cells {
             if Cell::deserialize(&value)?.usable(column).is_some() {
                 found.push(value);
             }
         }
-        Ok::<Vec<Value>, Error>(found)
+        Ok(found)
     });
     environment.add_filter("column", |cells: Serde<Vec<Cell>>, metric: &str| {
         let unknown = |error| Error::new(ErrorKind::InvalidOperation, format!("{error}"));
@@ -58,18 +55,22 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
     environment.add_filter("axes", |cells: Serde<Vec<Cell>>| {
         telling_axes(cells.iter().map(|cell| &cell.names)).into_iter().map(|axis| axis.singular()).collect::<Vec<_>>()
     });
-    environment.add_filter("by_cell", |comparisons: Serde<Vec<Compared>>, metric: &str| {
-        let of_metric = comparisons.iter().filter(|row| row.metric == metric);
-        Value::from(Serde(of_metric.map(|row| (row.cell.as_str(), judged(row))).collect::<BTreeMap<_, _>>()))
-    });
 }
 
-fn estimates(cell: &Cell) -> BTreeMap<&str, &Estimated> {
-    cell.metrics.keys().filter_map(|column| Some((column.as_str(), cell.usable(column)?))).collect()
+/// As every page shows them: without an interval over fewer runs than that takes.
+fn estimates(cell: &Cell) -> BTreeMap<&str, Estimated> {
+    let shown = |column: &'_ String| {
+        let mut found = *cell.usable(column)?;
+        if shown_interval(&found.estimate(CONFIDENCE)).is_none() {
+            (found.low, found.high) = (None, None);
+        }
+        Some(found)
+    };
+    cell.metrics.keys().filter_map(|column| Some((column.as_str(), shown(column)?))).collect()
 }
 
 fn numbers(cell: &Cell) -> Vec<Number> {
-    let number = |(column, found): (&str, &Estimated)| {
+    let number = |(column, found): (&str, Estimated)| {
         let reference = MetricReference::of_column(column).filter(|reference| reference.metric.kind == Kind::Model)?;
         let estimate = found.estimate(CONFIDENCE);
         let column = Column::fit(reference.unit(), [&estimate]);
@@ -87,12 +88,4 @@ fn number_column(cells: &[Cell], reference: MetricReference) -> Option<NumberCol
         heading: column.heading(&reference.title()),
         numbers: found.iter().map(|found| found.as_ref().map(|found| column.value(found))).collect(),
     })
-}
-
-/// `1.93`, `[1.90, 1.96]`, `faster`; the interval is empty where there is none.
-fn judged(row: &Compared) -> Judged {
-    let text = judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
-    let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
-    let verdict = row.metric.parse().map_or("", |metric| verdict_word(&metric, row.verdict));
-    Judged { ratio: ratio.to_owned(), interval: ends.trim_start().to_owned(), verdict }
 }

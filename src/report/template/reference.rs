@@ -43,17 +43,16 @@ Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters
 | `line` | text without line breaks |
 | `tex_name` | text as part of the name of a LaTeX macro |
 
-These take cells and comparisons of `results`:
+These take cells of `results`:
 
 | filter | gives |
 |---|---|
 | `cell\|path` | its path, `resnet50/b1/fp16/cpu` |
-| `cell\|estimates` | its numbers by their names in `results.json`, without those that are invalid or that too few samples support |
+| `cell\|estimates` | its numbers by their names in `results.json`, without those that are invalid or that too few samples support, and without intervals over fewer than five runs |
 | `cell\|numbers` | the same rounded, a list: `name`, `value`, `plus_minus` (a text or `none`), `unit` |
 | `cells\|with("latency_ns")` | those that have this number |
 | `cells\|column("latency")` | a metric of all of them in one unit: its `heading`, and `numbers`, for each cell a text or `none`; `none` where no cell has it |
-| `cells\|axes` | on what they differ: `["model", "variant"]` |
-| `comparisons\|by_cell("latency")` | those of a metric by the `id` of their cell, rounded: `ratio`, `interval`, `verdict` |
+| `cells\|axes` | the model, and on what else they differ: `["model", "variant"]` |
 
 perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such templates: `src/report/templates/results.*.j2`.
 

@@ -45,7 +45,6 @@ pub fn model(bytes: &[u8]) {
     };
 }
 
-/// A specification.
 pub fn specification(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _outcome = spec::parse("x.yaml", text, Path::new("."), &[]).map(drop);

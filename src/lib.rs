@@ -5,6 +5,8 @@
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
 //! exists for the binary, and its inside for its tests.
 
+#![allow(missing_docs, reason = "nobody else uses this library: a comment says what a name does not")]
+
 /// Words that every other room uses: quantities, metrics, codes, and texts made safe to show.
 mod vocabulary;
 

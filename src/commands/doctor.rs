@@ -26,7 +26,6 @@ pub(super) struct Diagnosis {
     default_threads: u32,
     /// The library that a run would use, in words.
     runtime: String,
-    /// Devices.
     devices: Vec<DeviceFound>,
     /// Who uses the processors now.
     neighbours: Vec<Neighbour>,

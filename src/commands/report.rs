@@ -263,7 +263,6 @@ impl<'a> Destination<'a> {
 
 /// A report that was written.
 pub(super) struct Written {
-    /// Its files.
     pub(super) files: Vec<PathBuf>,
     /// A goal of the specification is missed, or is undecided where that counts as missed.
     pub(super) misses_goals: bool,

@@ -19,7 +19,6 @@ pub struct Facts {
     pub driver: Option<String>,
     /// The latest CUDA that the driver supports.
     pub cuda: Option<String>,
-    /// Its memory.
     pub memory_bytes: Option<u64>,
     /// The power that it keeps below.
     pub power_limit_watts: Option<f64>,

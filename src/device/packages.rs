@@ -13,9 +13,7 @@ const MOST_WATTS: f64 = 1000.0;
 /// Who tells what the processors draw.
 #[derive(Clone, Debug)]
 pub(crate) enum Packages {
-    /// The kernel.
     Rapl { kernel: Kernel, zones: Vec<Zone> },
-    /// A script.
     Scripted { watts: f64 },
 }
 

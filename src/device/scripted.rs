@@ -13,7 +13,6 @@ const GPUS: u32 = 8;
 const READING_NS: u64 = super::sampler::PERIOD.as_nanos() as u64;
 const MOST_READINGS: u64 = 100;
 
-/// The script.
 #[derive(Debug)]
 pub(super) struct Scripted {
     script: MockDevice,

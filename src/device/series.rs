@@ -27,7 +27,6 @@ pub struct Point {
     pub others_ratio: Option<f64>,
     /// Clock of the multiprocessors.
     pub clock_cycles_per_s: Option<f64>,
-    /// Clock of the memory.
     pub memory_clock_cycles_per_s: Option<f64>,
     /// Power of the whole device.
     pub power_watts: Option<f64>,

@@ -26,9 +26,7 @@ pub(crate) struct PairedCell {
 /// A cell that was not measured, and why.
 #[derive(Clone, Debug)]
 pub(crate) struct UnmeasuredCell {
-    /// Its id.
     pub id: String,
-    /// Its names.
     pub names: AxisMap<String>,
     /// Why.
     pub reason: Reason,

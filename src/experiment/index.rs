@@ -12,7 +12,6 @@ pub(crate) trait Entry {
 
 /// An index that is of one axis.
 pub trait OnAxis: Into<usize> {
-    /// The axis.
     const AXIS: Axis;
 }
 
@@ -25,7 +24,6 @@ macro_rules! indices {
         pub struct $index(u32);
 
         impl $index {
-            /// That of a point.
             pub fn of(point: &Point) -> Self {
                 $index(point[Axis::$axis])
             }

@@ -48,7 +48,6 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// That of an experiment.
     pub(crate) fn of(experiment: &Experiment) -> Self {
         let found = AxisMap::of(|axis| (experiment.names(axis), true));
         Space::new(found, &experiment.models, &experiment.inputs)

@@ -28,7 +28,6 @@ impl Runs {
     /// What `auto` means.
     pub const AUTO: Runs = Runs { min: 8, max: 32 };
 
-    /// A fixed number.
     pub fn fixed(number: u32) -> Self {
         Runs { min: number, max: number }
     }

@@ -17,21 +17,14 @@ pub enum SelectorError {
     /// A part of the text is not `key=name`.
     #[error("`{part}` in a selector is not `key=name`")]
     #[diagnostic(help("write for example `model=mlp|cnn,variant=fp32,batch=1`"))]
-    Malformed {
-        /// The part.
-        part: String,
-    },
+    Malformed { part: String },
     /// A key stands twice.
     #[error("`{key}` is listed twice in a selector")]
     #[diagnostic(help("give several names to one key: `{key}=a|b`"))]
-    Twice {
-        /// The key.
-        key: String,
-    },
+    Twice { key: String },
     /// Neither an axis nor a dimension of the experiment.
     #[error("unknown key `{key}` in a selector")]
     UnknownKey {
-        /// The key.
         key: String,
         /// The nearest one, or all.
         #[help]
@@ -42,7 +35,6 @@ pub enum SelectorError {
     UnknownName {
         /// The axis.
         key: String,
-        /// The name.
         name: String,
         /// The nearest one, or all.
         #[help]
@@ -53,7 +45,6 @@ pub enum SelectorError {
     BadGlob {
         /// The axis or dimension.
         key: String,
-        /// The pattern.
         pattern: String,
         /// What is wrong with it.
         reason: String,

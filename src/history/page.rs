@@ -57,7 +57,6 @@ pub(crate) struct Newest<'a> {
     pub point: usize,
     /// The cell.
     pub series: &'a Series,
-    /// Its name.
     pub name: String,
     /// `+10 % in 8c41f02..9c02d7e`.
     pub words: String,

@@ -68,7 +68,6 @@ pub struct Host {
 /// A process that used the processor while perfrun looked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Neighbour {
-    /// Its name.
     pub name: String,
     /// Processors' worth of time it used.
     pub cpus: f64,

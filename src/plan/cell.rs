@@ -20,7 +20,6 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Index of its model.
     pub fn model(&self) -> ModelIndex {
         ModelIndex::of(&self.at)
     }
@@ -30,12 +29,10 @@ impl Cell {
         InputIndex::of(&self.at)
     }
 
-    /// Index of its variant.
     pub fn variant(&self) -> VariantIndex {
         VariantIndex::of(&self.at)
     }
 
-    /// Index of its device.
     pub fn device(&self) -> DeviceIndex {
         DeviceIndex::of(&self.at)
     }

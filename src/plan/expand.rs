@@ -15,10 +15,7 @@ pub enum PlanError {
     Matrix(#[from] MatrixError),
     /// An `include` of a cell that is there.
     #[error("`matrix.include` adds {cell}, which is already in the matrix")]
-    IncludeTwice {
-        /// The cell.
-        cell: String,
-    },
+    IncludeTwice { cell: String },
     /// A `compare.baseline` that is more than one cell of a group.
     #[error("`compare.baseline` {selector} names {cells}, which would be compared with each other; name one of them")]
     BaselineNotOne {

@@ -71,7 +71,6 @@ pub struct CellForecast {
 /// Who says what is known of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The rehearsal.
     Rehearsal,
     /// An earlier report of this machine.
     Report,

@@ -21,7 +21,6 @@ pub struct PlannedSide<'a> {
     pub plan: &'a Plan,
 }
 
-/// Both sides.
 #[derive(Clone, Debug)]
 pub struct BothSides {
     /// What is to be measured; nothing where nothing changed.

@@ -12,7 +12,6 @@ use super::{StoreError, write_with};
 
 /// What stands for a file in an archive.
 pub(crate) enum Content {
-    /// That file.
     File(PathBuf),
     /// These bytes.
     Bytes(Vec<u8>),

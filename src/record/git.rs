@@ -14,7 +14,6 @@ use crate::data::digest;
 /// What a pointer of Git LFS begins with.
 const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 
-/// A repository.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     top: PathBuf,
@@ -100,7 +99,6 @@ pub(crate) const UNSHALLOW: &str = "`git fetch --unshallow`; in GitHub Actions `
 /// A file at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Blob {
-    /// Its bytes.
     Bytes(Vec<u8>),
     /// It is kept elsewhere by Git LFS; the SHA-256 of its bytes.
     Elsewhere(String),

@@ -74,7 +74,6 @@ impl Outcome {
 pub struct StoredRun {
     /// Version of the record.
     pub format: u32,
-    /// The cell.
     pub cell: CellId,
     /// Which member of the group.
     pub arm: Arm,

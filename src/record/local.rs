@@ -35,7 +35,6 @@ pub struct LocalModel {
     pub path: Option<PathBuf>,
     /// The user's own files, by name of variant or precision.
     pub files: BTreeMap<String, PathBuf>,
-    /// Its data.
     pub dataset: Option<Dataset>,
 }
 

@@ -108,7 +108,6 @@ pub enum StoreError {
 /// One record, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
-    /// Its folder.
     pub folder: PathBuf,
     /// What was planned, where and with what.
     pub manifest: Manifest,

@@ -17,7 +17,7 @@ pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 
 use statistics::interval::{Estimate, Interval};
 
-use crate::judge::summary::LEAST_RUNS;
+use crate::results::LEAST_RUNS;
 use crate::vocabulary::metric::Unit;
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.

@@ -20,7 +20,6 @@ struct Known {
 /// What a format is made from, and how.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// The results.
     Results(fn(&Results) -> Result<Vec<u8>, ReportError>),
     /// What people read, filled into a template: its name, which decides how values are escaped, and its text.
     Template(&'static str, &'static str),

@@ -42,7 +42,6 @@ pub enum ReportError {
     /// A template does not fit the page, which is a fault of perfrun unless the template is the user's.
     #[error("cannot render {template}")]
     Template {
-        /// The template.
         template: String,
         /// Where and why.
         source: minijinja::Error,

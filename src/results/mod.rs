@@ -34,7 +34,10 @@ use crate::vocabulary::code::Severity;
 use crate::vocabulary::metric::Difference;
 use crate::vocabulary::quantity::Nanos;
 
-pub(crate) use crate::judge::compare::GoalOutcome;
+pub(crate) use crate::judge::compare::choose::Doubt;
+pub(crate) use crate::judge::compare::{GoalOutcome, Unfit, Withheld};
+pub(crate) use crate::judge::diagnosis::Bound;
+pub(crate) use crate::judge::summary::{CellShape, LEAST_RUNS};
 pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, Search, Skipped, Status};
 pub(crate) use cell::{interval, names_schema};
 pub use judged::{

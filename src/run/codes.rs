@@ -14,7 +14,6 @@ use crate::worker::measure::batching::iterations_per_sample;
 
 /// A run whose metrics and shape are there, and by what it was measured.
 pub(super) struct Seen<'a> {
-    /// The run.
     pub(super) run: &'a StoredRun,
     /// What of its samples was warm-up still.
     pub(super) late: LateWarmup,

@@ -29,7 +29,6 @@ use crate::worker::backend;
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]
 pub struct Provenance<'a> {
-    /// The specification.
     pub spec: &'a Loaded,
     /// Its file.
     pub spec_path: &'a Path,

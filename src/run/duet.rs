@@ -18,15 +18,11 @@ pub enum DuetError {
     /// A cell elsewhere than on the CPU.
     #[error("`measure.design: duet` runs on the CPU only, and {cell} does not")]
     #[diagnostic(help("take the device out of `devices`, or use `design: slices`"))]
-    NotCpu {
-        /// The cell.
-        cell: String,
-    },
+    NotCpu { cell: String },
     /// More threads than cores.
     #[error("variant `{variant}` asks for {threads} threads; in a duet each arm has {cores} of the cores")]
     #[diagnostic(help("ask for fewer threads, or use `design: slices`, in which an arm has all cores"))]
     Threads {
-        /// The variant.
         variant: String,
         /// What it asks for.
         threads: u32,
@@ -40,10 +36,7 @@ pub enum DuetError {
     /// A selection that leaves one of two.
     #[error("--only selects {cell} without its partner in the duet")]
     #[diagnostic(help("select both, or use another design"))]
-    Alone {
-        /// The cell.
-        cell: String,
-    },
+    Alone { cell: String },
 }
 
 /// Checks the groups of a plan, and skips a cell whose partner is skipped.

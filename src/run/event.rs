@@ -73,7 +73,6 @@ pub enum Event<'a> {
     },
     /// The rehearsal is over.
     RehearsalEnded {
-        /// The plan.
         plan: &'a Plan,
         /// All pilots.
         pilots: &'a [StoredRun],
@@ -102,7 +101,6 @@ pub enum Event<'a> {
     },
     /// A run of a block has its outcome.
     RunEnded {
-        /// The run.
         run: &'a StoredRun,
         /// Runs with an outcome so far.
         done: usize,

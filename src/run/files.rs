@@ -92,7 +92,6 @@ pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Resu
 pub(crate) struct Hashes {
     /// Of its file and its external data.
     pub(crate) model: Option<String>,
-    /// Of its data.
     pub(crate) data: Option<String>,
 }
 

@@ -17,7 +17,6 @@ use crate::worker::measure::warm::WarmupStatus;
 /// Where a run stands in the record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// The cell.
     pub cell: CellId,
     /// Which arm.
     pub arm: Arm,

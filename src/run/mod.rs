@@ -68,7 +68,6 @@ pub(crate) enum Ended {
 pub(crate) enum Refusal {
     /// The grade that a short control gave; `None` where it could not be run.
     Grade(Option<Preview>),
-    /// A GPU.
     Gpu {
         /// The key and what was found, a fragment.
         found: String,

@@ -58,7 +58,6 @@ pub enum PrepareError {
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
     #[diagnostic(help("{help}"))]
     Keep {
-        /// The variant.
         variant: String,
         /// Which words.
         problem: String,
@@ -92,7 +91,6 @@ pub enum PrepareError {
     Earlier {
         /// The record's folder.
         record: PathBuf,
-        /// Its format.
         format: u32,
     },
     /// Two arms at the same time.

@@ -32,7 +32,6 @@ pub(super) struct Entry {
     pub(super) key: String,
     /// Where the key is written.
     pub(super) key_span: Span,
-    /// Its value.
     pub(super) value: Node,
 }
 

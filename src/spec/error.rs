@@ -91,7 +91,6 @@ pub enum SpecError {
     TooLarge {
         /// What was asked for.
         path: PathBuf,
-        /// The limit, in MiB.
         limit_mib: u64,
     },
     /// Not text.

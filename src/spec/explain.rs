@@ -89,7 +89,6 @@ pub struct Topics {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing is named `{word}`")]
 pub struct UnknownWordError {
-    /// The word.
     pub word: String,
     /// Words that may be meant.
     pub near: Vec<String>,

@@ -31,11 +31,9 @@ pub enum ComparisonError {
     /// Pairs need as many on both sides.
     #[error("{baseline} has {of_baseline} {things} and {candidate} {of_candidate}, so they cannot be paired")]
     DifferentLengths {
-        /// The baseline.
         baseline: String,
         /// Its observations.
         of_baseline: usize,
-        /// The candidate.
         candidate: String,
         /// Its observations.
         of_candidate: usize,
@@ -61,7 +59,6 @@ impl miette::Diagnostic for ComparisonError {
 pub enum Level {
     /// A run, by its median.
     Runs,
-    /// A value.
     Values,
 }
 

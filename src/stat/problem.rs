@@ -17,9 +17,7 @@ pub enum Fault {
     NotFinite,
     /// A number whose powers no computer number holds.
     Extreme,
-    /// A number among runs.
     NumberAmongRuns,
-    /// A run among numbers.
     RunAmongNumbers,
     /// An array within a run.
     TooDeep,

@@ -28,7 +28,6 @@ pub use exit::{Bisected, ExitCode, exit_codes_help, exit_codes_markdown};
 /// What a command ends with when it does not succeed.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum Error {
-    /// The specification.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Spec(#[from] SpecError),
@@ -50,7 +49,6 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Store(#[from] StoreError),
-    /// A report.
     #[error(transparent)]
     Report(#[from] ReportError),
     /// A template of the user's own.
@@ -134,7 +132,6 @@ impl Error {
         Error::Io { what: what.into(), source, help: None }
     }
 
-    /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Error::Internal(_) | Error::Table(_) => ExitCode::Internal,

@@ -12,6 +12,7 @@ use crate::plan::{CellForecast, Group, Plan, PlannedRun, block_order};
 use crate::report::format::count;
 use crate::run::Prepared;
 use crate::spec::Note;
+use crate::worker::backend;
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;
@@ -34,7 +35,10 @@ pub fn describe(
     let _ = cells(&mut text, prepared);
     let _ = skips(&mut text, plan);
     let _ = order(&mut text, experiment, plan);
-    let _ = time::describe(&mut text, experiment, plan, expected);
+    let _ = match backend::of(&experiment.backend).takes_machine_time() {
+        true => time::describe(&mut text, experiment, plan, expected),
+        false => writeln!(text, "\ntime\n  seconds: scripted times are not waited for"),
+    };
     text
 }
 

@@ -174,13 +174,17 @@ fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
 
 fn dependent(findings: &Analysis, comparison: &Comparison, one: &str) -> String {
     let worth: Vec<String> = comparison.effective.iter().flatten().map(|worth| format!("{worth:.0}")).collect();
-    let worth = worth.join(" and ");
+    let worth = match comparison.observations.level {
+        // The table has that of the values themselves.
+        Level::Values if !findings.terms.paired => String::new(),
+        _ => format!(", worth only {} independent ones", worth.join(" and ")),
+    };
     let remedy = match comparison.observations.level {
         _ if findings.terms.paired => "use new processes for each pair",
         Level::Runs => "interleave the measurements and add `--paired`",
         Level::Values => "give them as runs (an array of arrays), or one value for each process",
     };
-    format!("the {one}s are autocorrelated, worth only {worth} independent ones; {remedy}")
+    format!("the {one}s are autocorrelated{worth}; {remedy}")
 }
 
 /// How small a difference these observations tell, and how surely there is one.
@@ -226,7 +230,7 @@ fn assumptions(findings: &Analysis, comparison: &Comparison) -> Vec<String> {
         true => {
             format!("Assumes separate measurements, where identical code differs by {spread}; `--interleaved` if not.")
         }
-        false => "Assumes interleaved measurements; `--paired` detects smaller differences.".to_owned(),
+        false => "Assumes that sessions do not differ, as in interleaved measurements; `--paired` detects smaller differences.".to_owned(),
     };
     let is_of_values = comparison.observations.level == Level::Values;
     let values = is_of_values.then(|| values.to_owned());

@@ -22,8 +22,10 @@ pub fn render(overview: &Overview, width: usize) -> String {
 /// As [`render`], good news green and bad news red.
 pub fn styled(overview: &Overview, width: usize) -> String {
     let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
-    for cell in grid.rows.iter_mut().flatten() {
-        cell.text = printable_line(&cell.text).into_owned();
+    let titles = grid.columns.iter_mut().map(|column| &mut column.title);
+    let texts = grid.rows.iter_mut().flatten().map(|cell| &mut cell.text);
+    for text in titles.chain(texts) {
+        *text = printable_line(text).into_owned();
     }
     grid.name_groups_once();
     grid.remove_empty();
@@ -159,6 +161,15 @@ mod tests {
                 row(["mlp/b1", "int8", "50 ± 1", "60", "2.00x"]),
             ],
         }
+    }
+
+    #[test]
+    fn headings_and_texts_hold_nothing_that_a_terminal_obeys() {
+        let mut shown = overview();
+        shown.columns[4].title = "against \u{202e}x\n".to_owned();
+        shown.rows[0][1] = "\u{1b}[31mfp32".to_owned().into();
+        let text = render(&shown, 100);
+        assert!(!text.contains(['\u{202e}', '\u{1b}']) && text.lines().count() == 3, "{text:?}");
     }
 
     #[test]

@@ -20,15 +20,11 @@ use serde::Serialize;
 /// How a value is scaled and printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds.
     Nanoseconds,
-    /// Bytes.
     Bytes,
     /// Events per second.
     PerSecond,
-    /// Joules.
     Joules,
-    /// Watts.
     Watts,
     /// Degrees Celsius.
     Celsius,
@@ -155,7 +151,6 @@ pub const LOAD: Metric = metric(
     LowerIsBetter,
     "session creation, graph optimisation included; the file was read once before, so it is in the page cache",
 );
-/// The first inference.
 pub const FIRST_INFERENCE: Metric = metric(
     "first_inference_ns",
     "first inference",
@@ -206,7 +201,6 @@ pub const CLOCK_OVERHEAD: Metric = procedure(metric(
 /// Smallest step of the clock.
 pub const CLOCK_RESOLUTION: Metric =
     procedure(metric("clock_resolution_ns", "clock resolution", Nanoseconds, Neutral, "smallest step of the clock"));
-/// Counted samples.
 pub const SAMPLES: Metric = metric("samples", "samples", Count, Neutral, "counted samples, without late warm-up");
 /// Samples before the counted ones.
 pub const WARMUP_SAMPLES: Metric =

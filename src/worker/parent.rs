@@ -16,7 +16,6 @@ use crate::worker::backend::CellRequest;
 /// What one run does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan {
-    /// The cell.
     pub request: CellRequest,
     /// How it warms up.
     pub warmup: Warmup,

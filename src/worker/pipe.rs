@@ -81,7 +81,6 @@ impl<'a> WorkerPipe<'a> {
         self.process.id()
     }
 
-    /// Sends a command.
     pub(super) fn send(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
         line.push(b'\n');

@@ -19,7 +19,6 @@ use crate::spec;
 pub(super) enum Tree<'a> {
     /// Below a folder.
     Folder(&'a Path),
-    /// At a commit.
     Commit {
         files: RevisionFiles<'a>,
         /// The root of the reports as git names it: empty, or ending in `/`.

@@ -21,7 +21,6 @@ use onnx::ElementType;
 pub struct Array {
     /// Its name in the model or the file.
     pub name: String,
-    /// Element type.
     pub element: ElementType,
     /// Sizes, outermost first.
     pub shape: Vec<u64>,

@@ -55,7 +55,6 @@ const MOST_BYTES: u64 = 1 << 40;
 pub(crate) struct Head {
     /// Its name in the file.
     pub name: String,
-    /// Element type.
     pub element: ElementType,
     /// Sizes, outermost first.
     pub shape: Vec<u64>,

@@ -12,7 +12,6 @@ use super::{Table, TableError};
 pub enum Aggregate {
     /// How many rows.
     Count,
-    /// Their sum.
     Sum,
     /// Their arithmetic mean.
     Mean,

@@ -39,7 +39,6 @@ pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
     FileError::Content { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// Reads a Parquet file.
 pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
     pages::check(path)?;
     let file = plain_file::open(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;

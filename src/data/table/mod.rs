@@ -51,7 +51,6 @@ pub enum Values {
     U64(Vec<Option<u64>>),
     /// Numbers.
     F64(Vec<Option<f64>>),
-    /// Texts.
     Text(Vec<Option<String>>),
     /// Truth values.
     Bool(Vec<Option<bool>>),

@@ -17,9 +17,7 @@ pub(super) enum Urgency {
     Falls,
     /// A commit accepts that it would.
     Accepted,
-    /// It is worse.
     Worse,
-    /// It is better.
     Better,
     /// It is gone, or failed, or could not be judged although the gate asks for it.
     Lost,

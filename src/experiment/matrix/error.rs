@@ -10,10 +10,7 @@ use crate::experiment::Axis;
 pub enum MatrixError {
     /// An axis in two groups of a zip, or twice in one.
     #[error("`{}` is zipped twice", axis.plural())]
-    ZippedTwice {
-        /// The axis.
-        axis: Axis,
-    },
+    ZippedTwice { axis: Axis },
     /// A zip over inputs where a model brings its own.
     #[error("`inputs` cannot be zipped: the model `{model}` has inputs of its own")]
     ZipOfOwnInputs {

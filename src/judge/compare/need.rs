@@ -24,7 +24,6 @@ use crate::vocabulary::metric::{LATENCY, MetricReference};
 pub struct Effort {
     /// Index of the group.
     pub group: usize,
-    /// Blocks.
     pub blocks: u32,
     /// Why there were no more.
     pub stopped: Stopped,

@@ -27,7 +27,6 @@ const LEAST_CELLS_UNASKED: usize = 3;
 /// The cells that could stand in for each other, by several metrics at once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tradeoff {
-    /// The metrics.
     pub metrics: Vec<MetricReference>,
     /// Every cell that is to be run, in plan order.
     pub points: Vec<Point>,
@@ -61,10 +60,7 @@ pub enum FrontierPlace {
         by: Vec<usize>,
     },
     /// Nothing may be said.
-    LeftOut {
-        /// Why.
-        why: Unfit,
-    },
+    LeftOut { why: Unfit },
 }
 
 /// The metrics that a report weighs: those of the specification, else two: what its question names first, and latency

@@ -40,7 +40,6 @@ pub(crate) enum Limit {
 /// How many times as fast a cell is as the same with fewer threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scaling {
-    /// Its threads.
     pub threads: u32,
     /// Those of the other one.
     pub fewer: u32,

@@ -15,7 +15,6 @@ use crate::worker::backend;
 /// A code that a record carries as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct RecordCode {
-    /// The code.
     pub code: Code,
     /// What was found, in words.
     pub found: String,

@@ -39,7 +39,6 @@ pub struct Double {
 /// What the runs of one cell say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellSummary {
-    /// The cell.
     pub id: CellId,
     /// Runs by outcome.
     pub runs: RunCounts,
@@ -82,7 +81,6 @@ pub struct CellSummary {
 pub struct RunCounts {
     /// Ran to the end.
     pub completed: u32,
-    /// Failed.
     pub failed: u32,
     /// Never started, because earlier runs failed alike.
     pub not_run: u32,

@@ -30,7 +30,6 @@ pub enum State {
 /// One thing that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What.
     pub what: &'static str,
     /// Where it stands.
     pub place: &'static str,

@@ -7,7 +7,6 @@ use crate::machine::kernel::Kernel;
 pub(super) struct Pressure {
     /// For a processor.
     pub(super) cpu: Option<u64>,
-    /// For memory.
     pub(super) memory: Option<u64>,
     /// For input or output.
     pub(super) io: Option<u64>,

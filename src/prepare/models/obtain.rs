@@ -75,7 +75,6 @@ pub enum ObtainError {
         /// Why not.
         source: io::Error,
     },
-    /// The cache.
     #[error("cannot write to perfrun's cache at {}", path.display())]
     #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
     Cache {

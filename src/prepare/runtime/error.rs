@@ -19,7 +19,6 @@ pub enum RuntimeError {
     #[error("there is no ONNX Runtime library at {}, which {origin} names", path.display())]
     #[diagnostic(help("name the file libonnxruntime.so, or the folder that holds it"))]
     Missing {
-        /// The path.
         path: PathBuf,
         /// What names it.
         origin: Origin,
@@ -30,7 +29,6 @@ pub enum RuntimeError {
         "name the file libonnxruntime.so, or the folder that holds it (or holds `lib` or `capi` with it)"
     ))]
     NoLibraryInFolder {
-        /// The folder.
         folder: PathBuf,
         /// What names it.
         origin: Origin,
@@ -61,7 +59,6 @@ pub enum RuntimeError {
     TooOld {
         /// The file.
         path: PathBuf,
-        /// Its version.
         version: String,
         /// The oldest that would do.
         oldest: String,
@@ -70,7 +67,6 @@ pub enum RuntimeError {
     #[error("`{version}` is not a version of {package}")]
     #[diagnostic(help("a version has three numbers, such as {}", super::PINNED))]
     NotAVersion {
-        /// The package.
         package: &'static str,
         /// What was asked for.
         version: String,
@@ -79,7 +75,6 @@ pub enum RuntimeError {
     #[error("{package} {version} is too old: perfrun needs {} or newer", super::library::oldest())]
     #[diagnostic(help("name a newer one, such as {}", super::PINNED))]
     TooOldToFetch {
-        /// The package.
         package: &'static str,
         /// What was asked for.
         version: String,
@@ -92,7 +87,6 @@ pub enum RuntimeError {
         format!("it has {}", available.join(", "))
     }))]
     NotReleased {
-        /// The package.
         package: &'static str,
         /// What was asked for.
         version: String,
@@ -106,7 +100,6 @@ pub enum RuntimeError {
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     ))]
     UnknownVersion {
-        /// The package.
         package: &'static str,
         /// What was asked for.
         version: String,
@@ -189,9 +182,7 @@ pub enum RuntimeError {
     NotFetched {
         /// Its name in the specification.
         runtime: String,
-        /// The package.
         package: &'static str,
-        /// The version.
         version: String,
         /// Why it could not be fetched.
         #[source]

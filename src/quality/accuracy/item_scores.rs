@@ -35,15 +35,12 @@ pub(crate) enum AccuracyError {
         labels: usize,
         /// Number of items.
         items: usize,
-        /// The output.
         output: String,
     },
     /// There is nothing to compare them with.
     #[error("output `{output}` has the shape {shape:?}; {wanted}")]
     Shape {
-        /// The output.
         output: String,
-        /// Its shape.
         shape: Vec<u64>,
         /// What would do.
         wanted: &'static str,
@@ -51,13 +48,11 @@ pub(crate) enum AccuracyError {
     /// No class of the model.
     #[error("label {label} of item {item} is not one of the {classes} classes of output `{output}`")]
     Label {
-        /// The label.
         label: String,
         /// Which item.
         item: usize,
         /// Classes of the output.
         classes: usize,
-        /// The output.
         output: String,
     },
     /// NaN is neither right nor wrong.
@@ -65,7 +60,6 @@ pub(crate) enum AccuracyError {
     NotANumber {
         /// `output`, or `array` for labels.
         what: &'static str,
-        /// Its name.
         name: String,
         /// Which item.
         item: usize,

@@ -18,9 +18,7 @@ use crate::plan::{CellId, SkipKind};
 /// A record, and the machine that it was measured on, by its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// The machine.
     pub machine: String,
-    /// The record.
     pub record: Record,
 }
 
@@ -29,18 +27,13 @@ pub(crate) struct Part {
 pub(crate) enum MergeError {
     /// Runs are missing.
     #[error("{record} is not complete")]
-    Unfinished {
-        /// The record.
-        record: String,
-    },
+    Unfinished { record: String },
     /// Something is not the same in both.
     #[error("{record} and {other} differ in {what}")]
     Differ {
         /// The one.
         record: String,
-        /// The other.
         other: String,
-        /// In what.
         what: String,
     },
     /// Both measured a cell on the same machine.
@@ -48,11 +41,8 @@ pub(crate) enum MergeError {
     Twice {
         /// The one.
         record: String,
-        /// The other.
         other: String,
-        /// The cell.
         cell: String,
-        /// The machine.
         machine: String,
     },
     /// Cells that are compared were not measured in turns.
@@ -60,17 +50,13 @@ pub(crate) enum MergeError {
     Split {
         /// The one.
         record: String,
-        /// The other.
         other: String,
         /// The first cell of the group.
         cell: String,
     },
     /// The record was merged from those of several machines.
     #[error("{record} was merged from the records of several machines")]
-    Merged {
-        /// The record.
-        record: String,
-    },
+    Merged { record: String },
     /// Cells of several devices are compared, and so of several machines.
     #[error("the specification compares devices, so its groups cannot span several machines")]
     Devices,

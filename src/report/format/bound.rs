@@ -3,7 +3,7 @@
 use onnx::cost::Arithmetic;
 
 use super::{fixed, percent, significant_decimals};
-use crate::judge::diagnosis::Bound;
+use crate::results::Bound;
 
 /// `memory-bound, 81 % of 24.1 GB/s`, `launch-bound, 35 % of the time`.
 pub(crate) fn bound(bound: &Bound) -> String {

@@ -10,10 +10,9 @@ use super::left_out::left_out;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, name_among, outputs};
 use crate::experiment::Axis;
-use crate::judge::compare::Unfit;
 use crate::report::cause;
 use crate::report::format::{self, percent};
-use crate::results::{Cell, Choice, Compared, Contest, Entrant, Standing, beside};
+use crate::results::{Cell, Choice, Compared, Contest, Entrant, Standing, Unfit, beside};
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
 

@@ -6,9 +6,8 @@ use statistics::pooled_tail::PooledTail;
 use super::Reader;
 use crate::experiment::{Axis, Selector};
 
-use crate::judge::compare::choose::Doubt;
 use crate::report::format::{self, Column};
-use crate::results::{BoundFound, Bounded, GoalFound, GoalOutcome, Kept, interval};
+use crate::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, interval};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::vocabulary::wording::list;
 

@@ -159,7 +159,7 @@ impl Shown<'_, '_> {
             .extend(usual.map(|metric| Known { is_first: is_first(metric.metric.name), ..self.metric(metric, false) }));
         let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));
         facts.push(Known { is_first: false, ..bound });
-        facts.push(self.text("", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));
+        facts.push(self.text("notes", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));
         facts
     }
 
@@ -423,7 +423,7 @@ impl Overview {
 
     pub(super) fn of(reader: &Reader<'_>, goes_on: &dyn Fn(u32) -> bool) -> Self {
         let shown = Shown { reader, cells: reader.shown() };
-        let is_told = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "" | "outputs" | "file");
+        let is_told = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "notes" | "outputs" | "file");
         let (verdicts, facts): (Vec<Known>, Vec<Known>) = shown
             .facts()
             .into_iter()

@@ -2,9 +2,8 @@
 
 use super::answer::{MOST_NAMED, Names};
 use super::bounds;
-use crate::judge::compare::Unfit;
 use crate::quality::fidelity::Fidelity;
-use crate::results::{Choice, Standing};
+use crate::results::{Choice, Standing, Unfit};
 use crate::vocabulary::wording::{count, list};
 use statistics::planning::MINIMUM_RUNS;
 

@@ -1,4 +1,4 @@
-//! The horizontal axis of a figure: from values to points, with round ticks that do not touch each other.
+//! An axis of a figure: from values to points, with round ticks that do not touch each other.
 
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, TEXT, text_width};
 
@@ -81,6 +81,11 @@ impl Axis {
         self.spread.even(value)
     }
 
+    /// Equal ratios are equally far apart.
+    pub(super) fn is_logarithmic(&self) -> bool {
+        self.spread == Spread::Logarithmic
+    }
+
     /// Where the axis begins.
     pub(super) fn place_left(&self) -> f64 {
         self.left
@@ -98,13 +103,26 @@ impl Axis {
 
     /// Round values on the axis, as many as fit without their labels touching, with their labels.
     pub(super) fn ticks(&self, label: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        const GAP: f64 = 14.0;
+        self.ticks_apart(label, |one, other| f64::midpoint(text_width(one), text_width(other)) + GAP)
+    }
+
+    /// The same of an axis that goes up, where labels stand above each other.
+    pub(super) fn ticks_up(&self, label: impl Fn(f64) -> String) -> Vec<(f64, String)> {
+        self.ticks_apart(label, |_, _| 2.0 * TEXT)
+    }
+
+    /// With labels that need so much room between their middles.
+    fn ticks_apart(&self, label: impl Fn(f64) -> String, needed: impl Fn(&str, &str) -> f64) -> Vec<(f64, String)> {
         let candidates = match self.spread {
             Spread::Linear => linear_ticks(self.low, self.high),
             Spread::Logarithmic => logarithmic_ticks(self.low.exp(), self.high.exp()),
         };
         let labelled = |ticks: &Vec<f64>| ticks.iter().map(|tick| (*tick, label(*tick))).collect::<Vec<_>>();
         let sets: Vec<Vec<(f64, String)>> = candidates.iter().map(labelled).collect();
-        sets.into_iter().find(|set| self.fits(set)).unwrap_or_default()
+        let is_apart =
+            |pair: &[(f64, String)]| self.place(pair[1].0) - self.place(pair[0].0) >= needed(&pair[0].1, &pair[1].1);
+        sets.into_iter().find(|set| set.windows(2).all(is_apart)).unwrap_or_default()
     }
 
     /// Round values on the axis as dense as an eye tells them apart, for marks without labels.
@@ -121,15 +139,6 @@ impl Axis {
         let is_apart =
             |set: &Vec<f64>| set.windows(2).all(|pair| (self.place(pair[1]) - self.place(pair[0])).abs() >= APART);
         sets.into_iter().find(is_apart).unwrap_or_default()
-    }
-
-    fn fits(&self, ticks: &[(f64, String)]) -> bool {
-        const GAP: f64 = 14.0;
-        let apart = |pair: &[(f64, String)]| {
-            let need = (text_width(&pair[0].1) + text_width(&pair[1].1)) / 2.0 + GAP;
-            self.place(pair[1].0) - self.place(pair[0].0) >= need
-        };
-        !ticks.is_empty() && ticks.windows(2).all(apart)
     }
 
     /// Draws grid lines from `top` to `bottom`, tick labels below, and the name of the axis below those.

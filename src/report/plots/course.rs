@@ -53,11 +53,9 @@ pub(crate) struct Course {
     pub links: Vec<String>,
     /// The values, oldest first.
     pub values: Vec<f64>,
-    /// Their intervals.
     pub intervals: Vec<Option<Interval>>,
     /// Lines between a point and the one before it.
     pub breaks: Vec<(usize, CourseBreak)>,
-    /// Changes.
     pub changes: Vec<CourseChange>,
 }
 
@@ -80,7 +78,7 @@ impl Course {
         let mut canvas = Canvas::new(&heading, &described, WIDTH, HEIGHT);
         canvas.heading(&shortened(&heading, 80), (14.0, 20.0));
         let up = Up(self.up(scale.factor));
-        for (value, label) in up.0.ticks(plain_label) {
+        for (value, label) in up.0.ticks_up(plain_label) {
             let y = up.place(value);
             canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
             canvas.text(&label, (LEFT - 8.0, y), Anchor::End, GREY);
@@ -185,7 +183,7 @@ mod tests {
             changes: Vec::new(),
         };
         let up = Up(course.up(1e6));
-        let places: Vec<f64> = up.0.ticks(plain_label).iter().map(|(value, _)| up.place(*value)).collect();
+        let places: Vec<f64> = up.0.ticks_up(plain_label).iter().map(|(value, _)| up.place(*value)).collect();
         assert!(places.len() >= 2, "{places:?}");
         assert!(places.windows(2).all(|pair| pair[1] < pair[0] - 10.0), "larger values stand higher: {places:?}");
         assert!(places.iter().all(|place| (TOP..=BOTTOM).contains(place)), "{places:?}");

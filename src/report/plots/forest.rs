@@ -50,7 +50,6 @@ pub(crate) struct Row {
     pub words: String,
     /// The estimate.
     pub ratio: f64,
-    /// Its interval.
     pub interval: Option<Interval>,
     /// The ratio in each block.
     pub blocks: Vec<f64>,

@@ -184,7 +184,7 @@ impl<'a> Figure<'a> {
     fn draw_axes(&self, canvas: &mut Canvas) {
         let across = self.across.axis.shifted(LEFT);
         across.draw(canvas, (TOP, BOTTOM), &self.across.name(["left", "right"]), plain_label);
-        for (value, text) in self.up.axis.ticks(plain_label) {
+        for (value, text) in self.up.axis.ticks_up(plain_label) {
             let y = BOTTOM - self.up.axis.place(value);
             canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
             canvas.text(&text, (LEFT - 8.0, y), Anchor::End, INK);

@@ -6,10 +6,9 @@ use statistics::duet::paired_slice_ratio;
 
 use super::forest::{Forest, Row};
 use super::{Plot, row_name};
-use crate::judge::compare::Withheld;
 use crate::report::format;
 use crate::report::page::Reader;
-use crate::results::{Cell, Compared, Control, ControlOutcome};
+use crate::results::{Cell, Compared, Control, ControlOutcome, Withheld};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// More comparisons than these are left to the table.

@@ -132,13 +132,14 @@ fn figure(title: &str, lines: &[Line]) -> String {
     let mut canvas = Canvas::new(title, &described.join("; "), WIDTH, HEIGHT);
     canvas.heading(&shortened(title, 80), (14.0, 20.0));
     draw_legend(&mut canvas, lines);
-    for (value, label) in up.ticks(plain_label) {
+    for (value, label) in up.ticks_up(plain_label) {
         let y = BOTTOM - up.place(value);
         canvas.line((LEFT, y), (RIGHT, y), PALE, 1.0);
         canvas.text(&label, (LEFT - 8.0, y), Anchor::End, INK);
     }
     draw_batches(&mut canvas, &across, &batches);
-    canvas.text(&column.heading("items/s"), (14.0, TOP - 12.0), Anchor::Start, GREY);
+    let name = column.heading("items/s") + if up.is_logarithmic() { " (logarithmic)" } else { "" };
+    canvas.text(&name, (14.0, TOP - 12.0), Anchor::Start, GREY);
     for (line, color) in lines.iter().zip(PALETTE) {
         let curve: Vec<(f64, f64)> = line.points.iter().map(|(batch, rate)| place(*batch, rate.value)).collect();
         canvas.curve(&curve, color, 1.6);

@@ -19,9 +19,7 @@ pub struct Fitted {
 /// The array for one input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FittedInput {
-    /// The input.
     pub input: String,
-    /// The array.
     pub array: String,
     /// The element type of the input.
     pub element: ElementType,

@@ -37,13 +37,11 @@ pub enum DatasetError {
     /// The Parquet file.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The Parquet file.
     #[error(transparent)]
     Parquet(#[from] FileError),
     /// What the specification names is not there.
     #[error("there is no array `{name}`; the file has {}", words(.known))]
     NoArray {
-        /// The name.
         name: String,
         /// What is there.
         known: Vec<String>,
@@ -51,7 +49,6 @@ pub enum DatasetError {
     /// The model has no such input.
     #[error("the model has no input `{name}`; it has {}", words(.known))]
     NoInput {
-        /// The name.
         name: String,
         /// What is there.
         known: Vec<String>,
@@ -59,7 +56,6 @@ pub enum DatasetError {
     /// The model has no such output.
     #[error("the model has no output `{name}`; it has {}", words(.known))]
     NoOutput {
-        /// The name.
         name: String,
         /// What is there.
         known: Vec<String>,
@@ -67,7 +63,6 @@ pub enum DatasetError {
     /// No array belongs to an input.
     #[error("no array is named like the input `{input}`; the file has {}", words(.known))]
     Nothing {
-        /// The input.
         input: String,
         /// What is there.
         known: Vec<String>,
@@ -75,7 +70,6 @@ pub enum DatasetError {
     /// Values that need a decision.
     #[error("array `{array}` holds {element}, but the input is `{input}`; store it in the type of the input")]
     Element {
-        /// The array.
         array: String,
         /// What it holds.
         element: ElementType,
@@ -85,9 +79,7 @@ pub enum DatasetError {
     /// Items of another shape.
     #[error("array `{array}` has the shape {shape:?}, items along the first dimension; the input is `{input}`")]
     Shape {
-        /// The array.
         array: String,
-        /// Its shape.
         shape: Vec<u64>,
         /// The input with its shape.
         input: String,
@@ -97,9 +89,7 @@ pub enum DatasetError {
         "array `{array}` has the shape {shape:?}, which is neither that of the input `{input}` nor several of them below each other"
     )]
     Set {
-        /// The array.
         array: String,
-        /// Its shape.
         shape: Vec<u64>,
         /// The input with its shape.
         input: String,
@@ -109,23 +99,17 @@ pub enum DatasetError {
     Sets {
         /// One array.
         array: String,
-        /// Its sets.
         sets: u64,
         /// Another.
         other: String,
-        /// Its sets.
         other_sets: u64,
     },
     /// An array without items.
     #[error("array `{array}` is empty")]
-    NoItems {
-        /// The array.
-        array: String,
-    },
+    NoItems { array: String },
     /// An array that no machine holds.
     #[error("array `{array}` would be fed in the shape {shape:?}: more than 4 GiB")]
     TooLarge {
-        /// The array.
         array: String,
         /// The shape of a set.
         shape: Vec<u64>,
@@ -133,7 +117,6 @@ pub enum DatasetError {
     /// Values that an input cannot have.
     #[error("`values` of `{input}`: {reason}")]
     Fill {
-        /// The input.
         input: String,
         /// Why not, a fragment.
         reason: String,
@@ -146,11 +129,9 @@ pub enum DatasetError {
     Items {
         /// One array.
         array: String,
-        /// Its items.
         items: u64,
         /// Another.
         other: String,
-        /// Its items.
         other_items: u64,
     },
     /// Nothing to run.
@@ -159,7 +140,6 @@ pub enum DatasetError {
     /// Values that do not fit into the type.
     #[error("array `{array}` contains values that are not valid {element}")]
     Values {
-        /// The array.
         array: String,
         /// What the model takes.
         element: ElementType,

@@ -32,7 +32,6 @@ pub struct Key {
 /// A value that a key can have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// The value.
     pub value: String,
     /// What it says; empty where it says itself.
     pub meaning: String,

@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 /// What perfrun ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
-    /// Done.
     Done,
     /// Internal fault.
     Internal,
@@ -26,7 +25,6 @@ pub enum ExitCode {
 /// What `diff --bisect` tells `git bisect run` about a commit that is worse, or of which nobody can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bisected {
-    /// It is worse.
     Worse,
     /// Nobody can tell: git tries another.
     CannotTell,

@@ -5,7 +5,6 @@
 use super::environment::environment;
 use super::{Direction, Metric, Unit, metric};
 
-/// Memory of the device.
 pub const DEVICE_MEMORY: Metric = metric(
     "device_memory_bytes",
     "device memory",
@@ -44,7 +43,6 @@ pub const GPU_CLOCK: Metric = environment(
     Unit::PerSecond,
     "mean clock of the device's multiprocessors while sampling",
 );
-/// Change of that clock.
 pub const GPU_CLOCK_CHANGE: Metric = environment(
     "gpu_clock_change_ratio",
     "change of GPU clock",

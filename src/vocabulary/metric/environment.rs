@@ -115,7 +115,6 @@ pub const SHARED_CORES: Metric = environment(
     Count,
     "busy threads of the worker that were on a physical core with another one, right after the last sample",
 );
-/// Memory nodes.
 pub const MEMORY_NODES: Metric =
     environment("memory_nodes", "NUMA nodes", Count, "NUMA nodes of the processors that the worker may use");
 

@@ -29,7 +29,6 @@ pub enum Statistic {
     P99,
     /// 99.9th percentile.
     P999,
-    /// Standard deviation.
     StandardDeviation,
     /// Standard deviation over mean.
     CoefficientOfVariation,
@@ -83,7 +82,6 @@ impl Statistic {
 /// A metric and the statistic of it that is meant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MetricReference {
-    /// The metric.
     pub metric: &'static Metric,
     /// What of its samples.
     pub statistic: Statistic,
@@ -167,7 +165,6 @@ pub enum ReferenceError {
     /// The metric has one value a run.
     #[error("`{metric}` has one value a run, so it has no `{statistic}`")]
     NoSamples {
-        /// The metric.
         metric: String,
         /// What was asked of it.
         statistic: String,

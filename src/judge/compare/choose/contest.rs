@@ -55,7 +55,6 @@ pub enum Standing {
     Tied {
         /// Index of that cell: among several one that is best.
         with: usize,
-        /// The metric.
         by: MetricReference,
     },
     /// It misses this bound.
@@ -64,10 +63,7 @@ pub enum Standing {
         bound: usize,
     },
     /// Nothing may be said about it.
-    Unfit {
-        /// Why.
-        why: Unfit,
-    },
+    Unfit { why: Unfit },
 }
 
 /// What the contests are about.

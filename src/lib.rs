@@ -5,7 +5,7 @@
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
 //! exists for the binary, and its inside for its tests.
 
-#![allow(missing_docs, reason = "nobody else uses this library: a comment says what a name does not")]
+#![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
 /// Words that every other room uses: quantities, metrics, codes, and texts made safe to show.
 mod vocabulary;

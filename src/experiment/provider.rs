@@ -2,10 +2,11 @@
 //!
 //! A new provider is a row of [`PROVIDERS`]; one that comes as a plug-in has its package in `prepare::runtime` as well.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 use onnx::cost::Arithmetic;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{Device, Package, Variant};
 
@@ -296,9 +297,13 @@ impl Provider {
 
     /// Whether a variant replays its work from a graph on a device.
     pub(crate) fn replays(variant: &Variant, device: &Device) -> bool {
+        variant.provider.get(&device.provider).is_some_and(|options| Provider::asks_for_graph(device, options))
+    }
+
+    /// Whether these options of a device's provider turn its graphs on.
+    pub(crate) fn asks_for_graph(device: &Device, options: &BTreeMap<String, String>) -> bool {
         let option = Provider::of(device).and_then(|provider| provider.graph_option);
-        let given = option.and_then(|option| variant.provider.get(&device.provider)?.get(option));
-        given.is_some_and(|value| Provider::is_on(value))
+        option.and_then(|option| options.get(option)).is_some_and(|value| Provider::is_on(value))
     }
 
     /// The plug-in that brings it, if one does.
@@ -312,8 +317,6 @@ impl Provider {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checksums of a complete record's files, so that what a disk, a copy or an edit changed is told and not used.
+//! SHA-256 checksums of a complete record's files: a file that a disk, a copy or an edit changed is reported and not read.
 
 use std::collections::BTreeMap;
 use std::path::Path;

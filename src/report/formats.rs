@@ -28,10 +28,11 @@ pub(super) enum Source {
 /// When a format is made.
 #[derive(PartialEq)]
 enum When {
+    /// If `--format` names it.
     Asked,
-    /// Where nobody names a format too.
+    /// Also without `--format`.
     Default,
-    /// Whatever is asked for.
+    /// Always, whatever `--format` names.
     Always,
 }
 
@@ -116,7 +117,7 @@ impl Format {
         FORMATS.iter().map(Format)
     }
 
-    /// Those that are made where nobody names any.
+    /// The formats that are made without `--format`.
     pub fn defaults() -> impl Iterator<Item = Format> {
         Format::all().filter(|format| format.0.when != When::Asked)
     }

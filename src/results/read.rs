@@ -67,8 +67,8 @@ fn checked(path: &Path, results: Results) -> Result<Results, StoreError> {
     }
 }
 
-/// Names that are none, which formats take over as they are; margins and a confidence that no specification has; a cell of
-/// which nobody could say which of its numbers count; intervals that end before they begin.
+/// The first thing that no perfrun writes: an invalid name, a margin or confidence outside of 0 to 1, a cell that is listed
+/// twice, an interval whose lower end is above its upper end.
 fn problem(results: &Results) -> Option<String> {
     let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
     // A merged record has several machines.

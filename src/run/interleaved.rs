@@ -188,7 +188,7 @@ impl<'a> LiveWorkers<'a> {
         Ok(())
     }
 
-    /// Has every member do what it is told, at their pace, and parts with those that fail.
+    /// Sends each member its command, in turns or to all at once, and drops members that fail.
     fn step(&mut self, commands: Vec<Command>, session: &mut Session<'_>) -> Result<(), RunError> {
         match self.pace {
             Pace::InTurn => {

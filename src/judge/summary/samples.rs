@@ -25,7 +25,7 @@ pub(super) struct RunSamples {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Quantile {
     value: f64,
-    /// The run has enough effective samples for it; false where nobody asked.
+    /// The run has enough effective samples for this percentile; false if support was not computed.
     is_supported: bool,
 }
 

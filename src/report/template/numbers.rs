@@ -59,7 +59,7 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
 
 /// As every page shows them: without an interval over fewer runs than that takes.
 fn estimates(cell: &Cell) -> BTreeMap<&str, Estimated> {
-    let shown = |column: &'_ String| {
+    let shown = |column: &String| {
         let mut found = *cell.usable(column)?;
         if shown_interval(&found.estimate(CONFIDENCE)).is_none() {
             (found.low, found.high) = (None, None);

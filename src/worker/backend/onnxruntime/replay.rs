@@ -44,9 +44,7 @@ impl Replay {
     ///
     /// Where it asks for it and tensors do not stay where they are.
     pub(super) fn of(settings: &OnnxruntimeRequest, outputs: Outputs) -> Result<Self, Failure> {
-        let option = Provider::of(&settings.device).and_then(|provider| provider.graph_option);
-        let asked = option.and_then(|option| settings.provider_options.get(option));
-        if !asked.is_some_and(|value| Provider::is_on(value)) {
+        if !Provider::asks_for_graph(&settings.device, &settings.provider_options) {
             return Ok(Replay::NotAsked);
         }
         if settings.boundary == Boundary::Host {

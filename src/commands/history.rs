@@ -158,7 +158,7 @@ fn add_records(place: &ProjectRoot, experiment: &str, points: &mut Vec<Point>) {
         let Measured { complete, quick, restrictions, .. } = &results.measured;
         *complete && !quick && restrictions.is_empty() && is_of_one
     };
-    let found = folders.filter_map(|folder| super::diff::results_of_record(&folder.path()).ok());
+    let found = folders.filter_map(|folder| super::records::results_of_folder(&folder.path()).ok());
     let found = found.filter(|results| is_whole(results) && !known.contains(&results.record));
     points.extend(found.map(|results| Point { name: "record".to_owned(), commit: None, results }));
     points.sort_by(|one, other| one.results.measured.sessions.last().cmp(&other.results.measured.sessions.last()));

@@ -2,25 +2,31 @@
 //!
 //! One model is run as it is stored and in int8; several are compared with each other. Nothing is written but the record.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::init::{self, Question};
 use super::{run, specs};
-use crate::experiment::{Experiment, InputPoint, ZOO};
+use crate::data::scratch::Scratch;
+use crate::experiment::{Experiment, InputPoint};
+use crate::prepare::runtime;
 use crate::record::ProjectRoot;
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
-use crate::worker::Interrupts;
 
-/// Whether a word on the command line is a model: a file by its ending, or a network that perfrun makes.
-pub(super) fn is_model(word: &Path) -> bool {
-    let is_network = word.to_str().is_some_and(|text| text.starts_with(ZOO));
-    is_network || word.extension().is_some_and(|end| end == "onnx" || end == "ort")
+/// Whether models stand where specifications could.
+pub(super) fn is_asked(arguments: &RunArgs) -> bool {
+    !arguments.specs.is_empty() && arguments.specs.iter().all(|path| specs::is_model(path))
 }
 
 /// Measures the models of the arguments, of which every one is a model.
-pub(super) fn run(arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
+pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    if arguments.resume.is_some() {
+        let help = "run it again, which takes seconds, or render it with `perfrun report RECORD`";
+        return Err(Error::refused("a quick look cannot be resumed", help));
+    }
+    Scratch::remove_left(&runtime::cache_folder());
+    let interrupts = &super::interrupts()?;
     let mut models = init::models(&arguments.specs)?;
     let _links = init::link_unnameable(&mut models)?;
     let name = init::experiment_name(&models);

@@ -1,8 +1,11 @@
-//! Records as users name them.
+//! Records as users name them, and what they say.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::record::{LATEST, ProjectRoot, Record};
+use crate::judge::compare::judge;
+use crate::judge::summary::summarize;
+use crate::record::{Arm, Detail, LATEST, Outcome, ProjectRoot, Record};
+use crate::results::{self, Results};
 use crate::ui::error::Error;
 
 /// Opens the record of that folder or name, or the newest.
@@ -32,4 +35,20 @@ pub(super) fn find(place: &ProjectRoot, text: &str) -> Result<PathBuf, Error> {
         };
         Error::refused(format!("there is no record `{text}`"), help)
     })
+}
+
+/// What a record says.
+pub(super) fn results_of_folder(folder: &Path) -> Result<Results, Error> {
+    Ok(results_of(&Record::open_with(folder, Detail::Durations)?))
+}
+
+/// What a record says that was read.
+pub(super) fn results_of(record: &Record) -> Results {
+    let summary = summarize(&record.manifest, &record.runs);
+    results::results(&record.manifest, &summary, &judge(&record.manifest, &summary))
+}
+
+/// Whether any run of a record was completed.
+pub(super) fn was_measured(record: &Record) -> bool {
+    record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed)
 }

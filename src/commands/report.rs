@@ -301,7 +301,7 @@ pub(super) fn write(
         step_summary::append(|| Ok(composed.first_page_alone()?), ui);
     }
     let is_strict = manifest.experiment.goals_strict;
-    let is_measured = super::run::was_measured(record);
+    let is_measured = super::records::was_measured(record);
     let falls = |goal: &GoalCheck| match goal.outcome {
         GoalOutcome::Met => false,
         GoalOutcome::Missed => true,

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::admission::Wishes;
-use super::diff::{read_results, results_of};
+use super::diff::read_results;
 use super::measure::{Measurement, measure};
+use super::records::results_of;
 use super::specs;
 use crate::diff::page::ReproductionPage;
 use crate::diff::{Side, Stale, reproduction};

@@ -7,7 +7,7 @@ use reading::plain_file;
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::forecast::forecasts;
-use super::look;
+use super::records::was_measured;
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
@@ -17,7 +17,7 @@ use crate::judge::summary::LEAST_RUNS;
 use crate::machine::host;
 use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
-use crate::record::{Arm, LocalPaths, Outcome, ProjectRoot, Record};
+use crate::record::{LocalPaths, Outcome, ProjectRoot, Record};
 use crate::report::format::percent;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
@@ -41,13 +41,6 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
             return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
         }
         Some(None) | None => {}
-    }
-    if !paths.is_empty() && paths.iter().all(|path| look::is_model(path)) {
-        if arguments.resume.is_some() {
-            let help = "run it again, which takes seconds, or render it with `perfrun report RECORD`";
-            return Err(Error::refused("a quick look cannot be resumed", help));
-        }
-        return look::run(arguments, &super::interrupts()?, ui);
     }
     let specs = specs::find(&paths)?;
     // Every file is checked before the first is measured: a mistake in the last one shows at once.
@@ -252,10 +245,6 @@ fn continuation(place: &ProjectRoot, record: &Record) -> String {
 fn is_too_short(record: &Record) -> bool {
     let budget = record.manifest.findings.budget;
     budget.is_some_and(|budget| budget.runs < budget.wanted && (budget.runs as usize) < LEAST_RUNS)
-}
-
-pub(super) fn was_measured(record: &Record) -> bool {
-    record.runs.iter().any(|run| run.arm == Arm::Main && run.outcome == Outcome::Completed)
 }
 
 /// Two specifications of one name would write into one folder.

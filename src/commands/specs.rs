@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use reading::plain_file;
 use tracing::info;
 
-use super::{inspect, look};
+use super::inspect;
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
-use crate::experiment::{Design, Experiment};
+use crate::experiment::{Design, Experiment, ZOO};
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
@@ -63,6 +63,12 @@ fn nothing_below(folder: &Path) -> Error {
     Error::refused(format!("no specification found in {shown}"), help)
 }
 
+/// Whether a word on the command line is a model: a file by its ending, or a network that perfrun makes.
+pub(super) fn is_model(word: &Path) -> bool {
+    let is_network = word.to_str().is_some_and(|text| text.starts_with(ZOO));
+    is_network || word.extension().is_some_and(|end| end == "onnx" || end == "ort")
+}
+
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
 pub(super) fn is_spec(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
@@ -85,7 +91,7 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
             }
         };
     }
-    if look::is_model(path) {
+    if is_model(path) {
         let word = path.display();
         let help = format!("`perfrun {word}` takes a quick look, `perfrun init {word}` writes a specification");
         return Err(Error::refused(format!("{word} is a model, not a specification"), help));

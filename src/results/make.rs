@@ -3,32 +3,22 @@
 use std::collections::BTreeMap;
 
 use onnx::precision::Kept;
-use serde::Serialize;
-use serde_json::Value;
-use statistics::interval::Interval;
 
-use super::cell::{Cell, Estimated, FailureSeen, Search, Skipped, Status};
+use super::cell::{Cell, FailureSeen, Search, Skipped, Status};
 use super::method::Method;
+use super::metrics::{as_fact, columns, environment, metrics, named, rounded, score_changes, slices};
 use super::{
     Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
 };
 use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
-use crate::judge::summary::{CONFIDENCE, CellShape, CellSummary, MetricSummary, OtherLoad, RunCounts, Spread, Summary};
+use crate::judge::summary::{CONFIDENCE, CellShape, CellSummary, OtherLoad, RunCounts, Summary};
 use crate::plan::{self, Plan};
-use crate::quality::accuracy::Change;
 use crate::quality::fidelity::Fidelity;
 use crate::record::provenance::Provenance;
 use crate::record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
-use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use crate::vocabulary::privacy::without_home;
 use crate::worker::backend::Failure;
-
-/// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
-const DIGITS: i32 = 5;
-
-/// Digits of what is the same in every run and no whole number.
-const EXACT: i32 = 9;
 
 /// The results of a record, with the home folder taken out of texts that other programs wrote.
 pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
@@ -242,168 +232,4 @@ fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
         log_tail: seen.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),
     });
     seen.collect()
-}
-
-/// What a metric is for; one of a later version is shown like those of the model.
-fn kind(name: &str) -> Kind {
-    metric::by_name(name).map_or(Kind::Model, |metric| metric.kind)
-}
-
-/// What others compare. Inferences per second follow from items per second, where both are known.
-fn compared(summary: &CellSummary) -> impl Iterator<Item = (&String, &MetricSummary)> {
-    let has_items = summary.metrics.contains_key(metric::ITEMS.name);
-    let of_model = summary.metrics.iter().filter(|(name, _)| kind(name) == Kind::Model);
-    of_model.filter(move |(name, _)| !has_items || *name != metric::THROUGHPUT.name)
-}
-
-/// The statistic of latency that a column holds.
-fn statistic(name: &str) -> Option<Statistic> {
-    let reference = MetricReference::of_column(name).filter(|reference| reference.metric.name == LATENCY.name);
-    reference.map(|reference| reference.statistic)
-}
-
-fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {
-    // The number of samples is no estimate of anything; it stands among the columns.
-    let all = compared(summary).filter(|(name, _)| *name != metric::SAMPLES.name);
-    all.map(|(name, metric)| (name.clone(), estimated(summary, name, metric))).collect()
-}
-
-fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estimated {
-    let estimate = metric.estimate;
-    let statistic = statistic(name);
-    let percentile = statistic.and_then(|statistic| summary.percentile(statistic));
-    let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
-    let says_nothing = matches!(statistic, Some(Statistic::Min | Statistic::StandardDeviation))
-        || percentile.is_some_and(|percentile| !percentile.supported);
-    // A fact is one number; only of scores of items something is uncertain.
-    let interval = estimate.interval.filter(|interval| !says_nothing && (!is_fact || interval.low < interval.high));
-    let exact = is_fact && interval.is_none();
-    Estimated {
-        value: if exact { as_fact(estimate.value) } else { rounded(estimate.value) },
-        low: interval.map(|interval| rounded(interval.low)),
-        high: interval.map(|interval| rounded(interval.high)),
-        n: if exact { 1 } else { estimate.n as u64 },
-        supported: percentile.map(|percentile| percentile.supported).filter(|supported| !supported),
-    }
-}
-
-/// The columns that the specification names, which have values of each run whatever they are.
-fn named(experiment: &Experiment) -> Vec<String> {
-    let choose = experiment
-        .choose
-        .iter()
-        .flat_map(|question| std::iter::once(question.best).chain(question.within.iter().map(|bound| bound.metric)));
-    let goals = experiment.goals.iter().map(|goal| goal.bound.metric);
-    let tables = experiment.tables.iter().flat_map(|table| table.show.iter().copied());
-    let gates = experiment.gate.iter().map(|gate| gate.metric);
-    let all = choose.chain(goals).chain(gates).chain(tables).chain(experiment.pareto.iter().copied());
-    all.flat_map(|reference| match reference.statistic {
-        // Made of two others.
-        Statistic::CoefficientOfVariation => vec![
-            MetricReference { statistic: Statistic::Mean, ..reference }.column(),
-            MetricReference { statistic: Statistic::StandardDeviation, ..reference }.column(),
-        ],
-        _ => vec![reference.column()],
-    })
-    .collect()
-}
-
-/// One column for each metric that verdicts are usually made of, and for those that are `named`, with a gap where a run
-/// does not have it.
-pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<String, Vec<Option<f64>>> {
-    let Some(latency) = summary.metrics.get(LATENCY.name) else { return BTreeMap::new() };
-    let blocks: Vec<u32> = latency.per_run.iter().map(|(block, _)| *block).collect();
-    let is_column = |name: &String| {
-        let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
-        let statistic = statistic(name);
-        let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
-        let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
-            && unsupported != Some(true)
-            && name != metric::CPU_UTILISATION.name;
-        !is_fact && (is_usual || named.contains(name))
-    };
-    let column = |(name, metric): (&String, &MetricSummary)| {
-        let value = |block: &u32| {
-            let place = metric.per_run.binary_search_by_key(block, |(other, _)| *other).ok()?;
-            Some(rounded(metric.per_run[place].1))
-        };
-        (name.clone(), blocks.iter().map(value).collect())
-    };
-    let mut columns: BTreeMap<String, Vec<Option<f64>>> =
-        compared(summary).filter(|(name, _)| is_column(name)).map(column).collect();
-    columns.insert("block".to_owned(), blocks.iter().map(|block| Some(f64::from(*block))).collect());
-    columns
-}
-
-/// How the cell was measured, and what its runs met.
-fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
-    let short = |spread: &Spread| {
-        let mut all: Vec<f64> = [spread.low, spread.median, spread.high].map(|number| to_digits(number, 3)).into();
-        all.truncate(if all[0] == all[2] { 1 } else { 3 });
-        all
-    };
-    // A damaged table may hold anything, and JSON has numbers alone.
-    let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
-    let mut all: BTreeMap<String, Vec<f64>> =
-        summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(spread))).collect();
-    let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
-    for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_told(name)) {
-        let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
-        all.extend(Spread::of(&values).map(|spread| (name.clone(), short(&spread))));
-    }
-    all.into_iter().filter(is_number).collect()
-}
-
-/// The slices of each run; those that are late warm-up as a whole have nothing.
-fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
-    if summary.slices.is_empty() {
-        return Vec::new();
-    }
-    let blocks = summary.metrics.get(LATENCY.name).into_iter().flat_map(|latency| &latency.per_run);
-    let of_run = |(block, _): &(u32, f64)| {
-        let found = summary.slices.iter().find(|(other, _)| other == block);
-        let medians = found.map(|(_, medians)| medians.as_slice()).unwrap_or_default();
-        medians.iter().map(|ns| Some(rounded(*ns)).filter(|ns| *ns > 0.0)).collect()
-    };
-    blocks.map(of_run).collect()
-}
-
-fn score_changes(summary: &CellSummary) -> BTreeMap<String, Change> {
-    let changes = summary.accuracy.iter().filter_map(|score| Some((score.metric.metric().name, score.change?)));
-    let round = |interval: Interval| Interval { low: rounded(interval.low), high: rounded(interval.high) };
-    let change = |(name, change): (&str, Change)| {
-        (name.to_owned(), Change { interval: change.interval.map(round), p: rounded(change.p), ..change })
-    };
-    changes.map(change).collect()
-}
-
-/// The stored word of an enum.
-pub(super) fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        // `{"failed": "operator"}` and the like: what it is, not its details.
-        Ok(Value::Object(fields)) => match fields.get("kind") {
-            Some(Value::String(word)) => word.clone(),
-            _ => fields.into_iter().next().map(|(word, _)| word).unwrap_or_default(),
-        },
-        _ => String::new(),
-    }
-}
-
-/// What is measured, to as many digits as mean anything.
-pub(super) fn rounded(number: f64) -> f64 {
-    to_digits(number, DIGITS)
-}
-
-/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
-fn as_fact(number: f64) -> f64 {
-    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
-}
-
-fn to_digits(number: f64, digits: i32) -> f64 {
-    if number == 0.0 || !number.is_finite() {
-        return number;
-    }
-    // Through the decimal form, so that what is written is short.
-    format!("{number:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(number)
 }

@@ -14,6 +14,7 @@ mod layout;
 mod lookup;
 mod make;
 mod method;
+mod metrics;
 mod outline;
 mod read;
 mod reference;

@@ -1,5 +1,7 @@
 //! Verdicts -> rows that name cells by their ids.
 
+use serde::Serialize;
+use serde_json::Value;
 use statistics::Claim;
 use statistics::interval::Interval;
 use statistics::paired::Hint;
@@ -8,7 +10,7 @@ use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
     FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
 };
-use super::make::{columns, rounded, word};
+use super::metrics::{columns, rounded};
 use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;
@@ -20,6 +22,19 @@ fn id(plan: &Plan, cell: usize) -> String {
 
 fn ids(plan: &Plan, cells: &[usize]) -> Vec<String> {
     cells.iter().map(|cell| id(plan, *cell)).collect()
+}
+
+/// The stored word of an enum.
+fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        // `{"failed": "operator"}` and the like: what it is, not its details.
+        Ok(Value::Object(fields)) => match fields.get("kind") {
+            Some(Value::String(word)) => word.clone(),
+            _ => fields.into_iter().next().map(|(word, _)| word).unwrap_or_default(),
+        },
+        _ => String::new(),
+    }
 }
 
 fn ends(interval: Option<Interval>) -> (Option<f64>, Option<f64>) {

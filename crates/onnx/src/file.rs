@@ -20,7 +20,7 @@ use super::functions::check_functions;
 use super::order;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, StringStringEntryProto, TensorProto};
-use super::read::read_header;
+use super::read::{ModelHeader, read_header};
 use super::skeleton::{KEPT, skeleton};
 use super::stream::{self, StreamError};
 use super::unknown;
@@ -63,11 +63,20 @@ pub fn load_graph(path: &Path) -> Result<ModelProto, OnnxError> {
     whole_model(path, &mut skeleton.as_slice(), skeleton.len() as u64, KEPT)
 }
 
-/// Makes sure that the weights of the model at `path`, whose header was read, are where it says, without reading them.
-pub(super) fn check_weights(path: &Path) -> Result<(), OnnxError> {
-    let skeleton = skeleton_of(path)?;
-    let model = parse(path, &mut skeleton.as_slice(), skeleton.len() as u64)?;
-    check_external_data(&model, path).map_err(|kind| OnnxError { path: path.to_owned(), kind })
+impl ModelHeader {
+    /// Makes sure that the files beside the model, which was read from `path`, are there, and all weights in them.
+    ///
+    /// # Errors
+    ///
+    /// The first one that is not.
+    pub fn check_files(&self, path: &Path) -> Result<(), OnnxError> {
+        if self.external_files.is_empty() {
+            return Ok(());
+        }
+        let skeleton = skeleton_of(path)?;
+        let model = parse(path, &mut skeleton.as_slice(), skeleton.len() as u64)?;
+        check_external_data(&model, path).map_err(|kind| OnnxError { path: path.to_owned(), kind })
+    }
 }
 
 fn whole_model(path: &Path, source: &mut dyn Read, size: u64, largest: u64) -> Result<ModelProto, OnnxError> {

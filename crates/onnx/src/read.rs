@@ -16,7 +16,6 @@ use reading::plain_file;
 
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
 use super::external::Bounds;
-use super::file::check_weights;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;
@@ -51,15 +50,6 @@ impl ModelHeader {
     /// Number of nodes of the main graph.
     pub fn node_count(&self) -> u64 {
         self.operators.values().sum()
-    }
-
-    /// Makes sure that the files beside the model, which was read from `path`, are there, and all weights in them.
-    ///
-    /// # Errors
-    ///
-    /// The first one that is not.
-    pub fn check_files(&self, path: &Path) -> Result<(), OnnxError> {
-        if self.external_files.is_empty() { Ok(()) } else { check_weights(path) }
     }
 
     /// Size of the model with its external data, in bytes; `None` if some of that is missing.

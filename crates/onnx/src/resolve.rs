@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{Asked, BATCH, BatchChoice, Question};
 use super::expression::{Expression, NoSize};
-use super::shape_error::{FreeDimension, ShapeError};
+use super::shape_error::{FreeDimension, ShapeError, USUAL_SIZE};
 use super::signature::{Dimension, ElementType, Signature, TensorType};
 
 /// Larger than any machine's memory of today: a typing error rather than a wish.
@@ -78,9 +78,6 @@ pub(super) type Guess<'g> = &'g dyn Fn(Open<'_>) -> u64;
 pub(super) fn usual_size(open: Open<'_>) -> u64 {
     if open.key == Some(BATCH) { 1 } else { USUAL_SIZE }
 }
-
-/// What is proposed for a dimension that nothing is known of.
-pub(super) const USUAL_SIZE: u64 = 128;
 
 /// Sizes of the dimensions that inputs name, where they are fed these shapes; none of a name that stands for several.
 pub fn dimension_sizes<'a>(

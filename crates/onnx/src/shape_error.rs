@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::resolve::USUAL_SIZE;
 use super::signature::ElementType;
+
+/// What is proposed for a dimension that nothing is known of.
+pub(super) const USUAL_SIZE: u64 = 128;
 
 /// A dimension that neither the file nor the input point gives a size.
 #[derive(Clone, Debug, PartialEq, Eq)]

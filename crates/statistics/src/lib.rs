@@ -51,7 +51,6 @@ pub mod steady;
 pub mod stopping;
 pub mod trimmed_mean;
 pub mod unpaired;
-mod unpaired_hint;
 pub mod upper;
 #[cfg(test)]
 mod vector_tests;

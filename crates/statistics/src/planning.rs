@@ -11,8 +11,7 @@ use super::quantile::median;
 use super::satterthwaite::VariancePart;
 use super::trimmed_mean::{variance_expected, variance_of_one, variance_with};
 
-/// Fewer runs than this give no verdict.
-pub const MINIMUM_RUNS: usize = 5;
+pub use super::trimmed_mean::MINIMUM_RUNS;
 
 /// The two-sided confidence for which effects are planned is 95%.
 const PLANNED_CONFIDENCE: f64 = 0.95;

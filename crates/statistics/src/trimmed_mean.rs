@@ -7,9 +7,11 @@
 
 use super::interval::{Estimate, are_finite, is_confidence};
 use super::moments::{mean, standard_deviation};
-use super::planning::MINIMUM_RUNS;
 use super::quantile::sorted;
 use super::satterthwaite::{CombinedUncertainty, VariancePart};
+
+/// Fewer runs than this give no verdict.
+pub const MINIMUM_RUNS: usize = 5;
 
 /// This part of the values goes at each end.
 const TRIMMED: usize = 4;

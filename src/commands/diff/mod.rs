@@ -7,7 +7,7 @@ mod show;
 mod sides;
 mod tree;
 
-pub(super) use self::sides::{of_record as results_of_record, read_results, results_of};
+pub(super) use self::sides::read_results;
 
 use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
-use super::sides::{Source, Sources, results_of};
+use super::sides::{Source, Sources};
 use super::{Compared, terms};
 use crate::commands::admission::Wishes;
+use crate::commands::records::results_of;
 use crate::commands::{measure, specs};
 use crate::diff::{
     Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use crate::commands::records::results_of_folder;
 use crate::diff::{Side, Stale};
-use crate::judge::compare::judge;
-use crate::judge::summary::summarize;
 use crate::record::git::{Blob, GitError, Repository};
-use crate::record::{Detail, Manifest, ProjectRoot, Record};
+use crate::record::{Manifest, ProjectRoot};
 use crate::results::{self, Results};
 use crate::ui::error::Error;
 
@@ -269,19 +268,8 @@ fn committed_root(path: &Path) -> Option<PathBuf> {
 /// What a file of results, a record or the folder of a report says.
 pub(in crate::commands) fn read_results(path: &Path) -> Result<Results, Error> {
     if path.join(Manifest::FILE).is_file() {
-        return of_record(path);
+        return results_of_folder(path);
     }
     let file = if path.is_dir() { path.join(results::FILE) } else { path.to_owned() };
     Ok(results::read(&file)?)
-}
-
-/// What a record says.
-pub(in crate::commands) fn of_record(folder: &Path) -> Result<Results, Error> {
-    Ok(results_of(&Record::open_with(folder, Detail::Durations)?))
-}
-
-/// What a record says that was read.
-pub(in crate::commands) fn results_of(record: &Record) -> Results {
-    let summary = summarize(&record.manifest, &record.runs);
-    results::results(&record.manifest, &summary, &judge(&record.manifest, &summary))
 }

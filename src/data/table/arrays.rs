@@ -6,7 +6,8 @@ use onnx::ElementType;
 use polars::prelude::*;
 
 use super::boundary;
-use super::file::{FileError, damaged, reader};
+use super::boundary::{FileError, damaged};
+use super::file::reader;
 use crate::data::array::{Array, Head};
 
 /// What the columns are that hold numbers, texts or lists of them, by the first row; others are left out.

@@ -1,14 +1,39 @@
-//! Where a panic of polars over a damaged file ends: it becomes an error that names the file.
+//! Why a file is no table, and where a panic of polars over a damaged one ends: it becomes an error that names the file.
 
 use std::any::Any;
+use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use polars::prelude::PolarsResult;
 
-use super::file::{FileError, damaged};
+/// Why a file is no table.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It cannot be opened.
+    #[error("cannot read {path}")]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It holds something else.
+    #[error("{path} is damaged: {reason}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The content of a file is not what it should be.
+pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
+    FileError::Content { path: path.to_owned(), reason: error.to_string() }
+}
 
 /// Calls that are under way.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);

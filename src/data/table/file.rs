@@ -2,42 +2,17 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use polars::prelude::*;
 use polars_parquet::parquet::metadata::ColumnChunkMetadata;
 use reading::{memory_bytes, plain_file};
 
+use super::boundary::FileError;
 use super::{Table, TableError, boundary, pages};
 
 /// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
 const BYTES_AT_A_TIME: usize = 16 << 20;
-
-/// Why a file is no table.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// It cannot be opened.
-    #[error("cannot read {path}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It holds something else.
-    #[error("{path} is damaged: {reason}")]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// The content of a file is not what it should be.
-pub(super) fn damaged(path: &Path, error: &dyn std::fmt::Display) -> FileError {
-    FileError::Content { path: path.to_owned(), reason: error.to_string() }
-}
 
 pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
     pages::check(path)?;

@@ -16,7 +16,7 @@ use polars::prelude::*;
 
 pub(crate) use aggregate::{Aggregate, Numbers};
 pub(crate) use arrays::{parquet_heads, read_parquet};
-pub(crate) use file::FileError;
+pub(crate) use boundary::FileError;
 
 /// Rows under named columns.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct TableError(pub String);
 impl TableError {
     /// The file that the table was read from is damaged.
     pub fn in_file(&self, path: &Path) -> FileError {
-        file::damaged(path, self)
+        boundary::damaged(path, self)
     }
 }
 

@@ -12,8 +12,7 @@ use polars_parquet::parquet::page::CompressedPage;
 use polars_parquet::parquet::read::{PageReader, read_metadata};
 use reading::plain_file;
 
-use super::boundary;
-use super::file::FileError;
+use super::boundary::{self, FileError};
 use crate::data::stamp::Memo;
 
 /// Makes sure that no page claims more values than its column has. A file is looked at once in a process, as long as its

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::quantile::median;
+use statistics::trimmed_mean::trimmed;
 use statistics::{Course, Distribution, RunGroups, run_groups};
 
-use super::weight::moves_the_estimate;
-use super::{Fallback, LEAST_RUNS, OtherLoad};
+use super::{Fallback, LEAST_RUNS};
 use crate::record::{Arm, StoredRun};
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
@@ -37,6 +37,19 @@ pub struct CellFindings {
     pub other_load: Option<OtherLoad>,
 }
 
+/// What others used of the processors beside the runs of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherLoad {
+    /// Runs beside which it was more than a measurement stands.
+    pub runs: u32,
+    /// Processors that others used, the median over these runs.
+    pub cores: f64,
+    /// The threads that could run at once, where most runs met it and an inference took clearly longer than these threads
+    /// need for its processor time: its latency holds waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_threads: Option<u32>,
+}
+
 /// One value a run, summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
@@ -55,6 +68,12 @@ impl Spread {
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some(Spread { low, median: median(values)?, high })
     }
+}
+
+/// Whether so many disturbed runs can move the estimate over runs, which leaves a part of them out on either side
+/// (method 5.1).
+pub(super) fn moves_the_estimate(runs: u32, completed: u32) -> bool {
+    runs as usize > trimmed(completed as usize)
 }
 
 /// What the samples of a cell's runs look like; counts are of completed runs.

@@ -6,13 +6,11 @@ use statistics::interval::Estimate;
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
 
+use super::samples::PERCENTILES;
 use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
 use crate::record::{Manifest, StoredRun};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
-
-/// The percentiles that are reported.
-pub(crate) const PERCENTILES: [Statistic; 4] = [Statistic::P90, Statistic::P95, Statistic::P99, Statistic::P999];
 
 /// Latency of one inference in nanoseconds, over the counted samples of the completed runs. Means, percentiles and
 /// deviations of each run are metrics of the cell.

@@ -3,10 +3,9 @@
 //! Input: the completed runs of a cell. Output: how many of them met other processes or other guests, how much these used,
 //! and whether the cell's times hold waiting for them. Deliberately absent: words, and other disturbances.
 
-use serde::{Deserialize, Serialize};
 use statistics::quantile::median;
 
-use super::{CellSummary, Summary};
+use super::{CellSummary, OtherLoad, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, StoredRun};
 use crate::vocabulary::code::BUSY_MACHINE;
@@ -14,19 +13,6 @@ use crate::vocabulary::metric::{CPU_TIME, CPU_UTILISATION, LATENCY, Metric, OTHE
 
 /// A worker that had less of the processors than this part of what its threads could use waited for them.
 const WAITED: f64 = 0.9;
-
-/// What others used of the processors beside the runs of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct OtherLoad {
-    /// Runs beside which it was more than a measurement stands.
-    pub runs: u32,
-    /// Processors that others used, the median over these runs.
-    pub cores: f64,
-    /// The threads that could run at once, where most runs met it and an inference took clearly longer than these threads
-    /// need for its processor time: its latency holds waiting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_threads: Option<u32>,
-}
 
 impl OtherLoad {
     /// Of the completed runs of a cell; `None` where no run met any, or nothing tells.

@@ -1,12 +1,14 @@
 //! What the samples of one run say by themselves, found in one go while they lie in the processor's cache.
 
-use super::latency::PERCENTILES;
 use crate::data::table::Numbers;
 use crate::record::StoredRun;
 use crate::vocabulary::metric::Statistic;
 use statistics::autocorrelation::supports_quantile;
 use statistics::moments::skewness;
 use statistics::upper::Upper;
+
+/// The percentiles that are reported.
+pub(crate) const PERCENTILES: [Statistic; 4] = [Statistic::P90, Statistic::P95, Statistic::P99, Statistic::P999];
 
 /// Latency of the samples that statistics use, in nanoseconds an iteration. With several iterations in a sample only means
 /// say something about one of them.

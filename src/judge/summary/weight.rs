@@ -5,16 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use statistics::trimmed_mean::trimmed;
-
 use super::CellSummary;
+use super::findings::moves_the_estimate;
 use crate::vocabulary::code::{self, Code, Severity};
-
-/// Whether so many disturbed runs can move the estimate over runs, which leaves a part of them out on either side
-/// (method 5.1).
-pub(super) fn moves_the_estimate(runs: u32, completed: u32) -> bool {
-    runs as usize > trimmed(completed as usize)
-}
 
 /// Whether a code that so many of the completed runs carry can change a decision about their cell. One of a later version
 /// may mean anything, so it can.

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use onnx::infer::infer;
-use onnx::precision::activation_ranges::Range;
 use onnx::precision::{
     self, BlockQuantization, ConversionError, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
     StaticQuantization,
@@ -19,7 +18,7 @@ use reading::plain_file;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info};
 
-use super::observed;
+use super::observed::{self, Ranges};
 use super::recipe::{HalfRecipe, Recipe};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
@@ -90,9 +89,6 @@ pub(crate) enum CacheError {
         source: io::Error,
     },
 }
-
-/// The range of each activation.
-pub(crate) type Ranges = std::collections::BTreeMap<String, Range>;
 
 /// Runs the model in the file, whose outputs are what has to be observed, and says what ranges they have.
 pub(crate) type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>;

@@ -11,6 +11,7 @@ mod observed;
 mod obtain;
 mod recipe;
 
-pub(crate) use cache::{CacheError, Entry, Made, Ranges, convert, nothing_to_convert};
+pub(crate) use cache::{CacheError, Entry, Made, convert, nothing_to_convert};
+pub(crate) use observed::Ranges;
 pub(crate) use obtain::{ObtainError, Progress, network_file, obtain};
 pub(crate) use recipe::{Recipe, random_items};

@@ -9,7 +9,8 @@ use onnx::ElementType;
 use onnx::precision::activation_ranges::Range;
 use onnx::proto::{AttributeProto, ModelProto, NodeProto, ValueInfoProto};
 
-use super::Ranges;
+/// The range of each activation.
+pub(crate) type Ranges = BTreeMap<String, Range>;
 
 /// Outputs that stand for activations: pairs of both names.
 #[derive(Debug, Default)]

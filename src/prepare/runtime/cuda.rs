@@ -10,20 +10,9 @@ use super::cache::{runtimes, unpack_into};
 use super::error::RuntimeError;
 use super::find::Places;
 use super::library::Machine;
-use super::wheel::{Brings, Wheel};
+use super::wheel::{Brings, Part, Wheel};
 use crate::experiment::CUDA_FOLDER;
 use crate::prepare::seal;
-
-/// A wheel of NVIDIA's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// As package indices have it.
-    pub(super) name: &'static str,
-    /// The folder of its libraries.
-    pub(super) folder: &'static str,
-    /// The one that stands for it.
-    pub(super) library: &'static str,
-}
 
 const TOOLKIT: &str = "nvidia/cu13/lib/";
 

@@ -18,7 +18,6 @@ use crate::data::scratch::Scratch;
 use crate::experiment::{Package, Plugin, is_new_enough, version_numbers};
 use crate::prepare::seal;
 
-use super::cuda::Part;
 use super::error::RuntimeError;
 use super::library::Machine;
 
@@ -31,6 +30,17 @@ const GPU: Brings = Brings::Runtime(Package::OnnxruntimeGpu);
 const WITH_WEBGPU: Brings = Brings::Runtime(Package::OnnxruntimeWebgpu);
 const WEBGPU: Brings = Brings::Plugin(Plugin::Webgpu);
 const OPENVINO: Brings = Brings::Plugin(Plugin::Openvino);
+
+/// A wheel of NVIDIA's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// As package indices have it.
+    pub(super) name: &'static str,
+    /// The folder of its libraries.
+    pub(super) folder: &'static str,
+    /// The one that stands for it.
+    pub(super) library: &'static str,
+}
 
 /// What is in a wheel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

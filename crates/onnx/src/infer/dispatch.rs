@@ -4,7 +4,8 @@
 //! sequences, optional values, texts and training, whose outputs nothing is known of.
 
 use super::Value;
-use super::site::{Moved, Mover, Outputs, Rule, Site};
+use super::site::{Mover, Outputs, Rule, Site};
+use super::value::Moved;
 use super::{constant, convolution, create, elementwise, layout, matrix, microsoft, normalize};
 use super::{recurrent, reduce, resize, select, slice, spectral};
 

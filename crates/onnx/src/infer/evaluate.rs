@@ -8,7 +8,8 @@
 use super::elements::{Elements, Writer};
 use super::places::{Along, Places};
 use super::shape::product;
-use super::site::{Moved, Order, Site};
+use super::site::Site;
+use super::value::{Moved, Order};
 use super::{Value, dispatch, element, fold, reduce, slice};
 use crate::proto::{NodeProto, TensorProto};
 use crate::{ElementType, TensorError};

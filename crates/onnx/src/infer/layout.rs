@@ -5,7 +5,8 @@
 
 use super::places::{Along, Places};
 use super::shape::{MOST_DIMENSIONS, Shape, Size, axis_at, broadcast, divide, multiply, product, size_of};
-use super::site::{List, Moved, Outputs, Site, moved, one, reshaped};
+use super::site::{List, Outputs, Site, moved, one, reshaped};
+use super::value::Moved;
 
 /// The shape that an integer input holds: its elements, or so many unknown sizes.
 pub(super) fn shape_from(site: &Site<'_>, index: usize) -> Option<Shape> {

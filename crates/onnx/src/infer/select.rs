@@ -5,8 +5,8 @@
 use super::Value;
 use super::places::{Along, Places};
 use super::shape::{Shape, Size, axis_at, size_of};
-use super::site::{Moved, Outputs, Site, moved, one};
-use super::value::MOST_INTEGERS;
+use super::site::{Outputs, Site, moved, one};
+use super::value::{MOST_INTEGERS, Moved};
 
 /// `Concat`: sizes along the axis add up.
 pub(super) fn concat(site: &Site<'_>) -> Outputs {

@@ -5,7 +5,7 @@
 
 use super::places::Places;
 use super::shape::{Shape, Size, axis_at};
-use super::value::Value;
+use super::value::{Moved, Order, Value};
 use crate::ElementType;
 use crate::proto::NodeProto;
 
@@ -23,24 +23,6 @@ pub(super) type Outputs = Option<Vec<Value>>;
 
 /// What an operator makes of its inputs.
 pub(super) type Rule = fn(&Site<'_>) -> Outputs;
-
-/// An output that holds elements of the first input and no others.
-#[derive(Debug)]
-pub(super) struct Moved {
-    pub(super) shape: Shape,
-    pub(super) order: Order,
-}
-
-/// Which elements of the first input an output holds, and in which order.
-#[derive(Debug)]
-pub(super) enum Order {
-    /// All of them, as they lie.
-    Same,
-    /// These.
-    By(Places),
-    /// That is computed while the model runs.
-    Unknown,
-}
 
 /// What an operator that computes nothing makes of its first input.
 pub(super) type Mover = fn(&Site<'_>) -> Option<Vec<Moved>>;

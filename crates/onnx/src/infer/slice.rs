@@ -5,7 +5,8 @@
 use super::layout::shape_from;
 use super::places::Places;
 use super::shape::{Size, axis_at, size_of};
-use super::site::{List, Moved, Order, Outputs, Site, moved, one};
+use super::site::{List, Outputs, Site, moved, one};
+use super::value::{Moved, Order};
 
 /// From this version on, what to slice is said by inputs.
 const SLICE_BY_INPUTS: i64 = 10;

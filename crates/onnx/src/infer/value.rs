@@ -5,7 +5,6 @@
 
 use super::places::Places;
 use super::shape::{Shape, Size, product};
-use super::site::{Moved, Order};
 use crate::ElementType;
 use crate::proto::TensorProto;
 
@@ -26,6 +25,24 @@ pub(crate) struct Value {
     pub integers: Option<Vec<Option<i64>>>,
     /// Elements of a floating-point tensor of at most 16, where any is known.
     pub floats: Option<Vec<Option<f64>>>,
+}
+
+/// An output that holds elements of the first input and no others.
+#[derive(Debug)]
+pub(super) struct Moved {
+    pub(super) shape: Shape,
+    pub(super) order: Order,
+}
+
+/// Which elements of the first input an output holds, and in which order.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// All of them, as they lie.
+    Same,
+    /// These.
+    By(Places),
+    /// That is computed while the model runs.
+    Unknown,
 }
 
 impl Value {

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use crate::batch::{Asked, BATCH};
 use crate::infer::{Demand, Wants, unmet};
 use crate::proto::ModelProto;
-use crate::resolve::{Open, ResolvedTensor, USUAL_SIZE, propose, usual_size};
+use crate::resolve::{Open, ResolvedTensor, propose, usual_size};
+use crate::shape_error::USUAL_SIZE;
 use crate::shape_error::{Misfit, MisfitDimension, ShapeError};
 use crate::signature::{Dimension, Signature};
 

@@ -7,7 +7,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::edit::count_readers;
 use super::report::ConversionError;
 use crate::infer::{Evaluated, evaluate};
 use crate::operators::{Parameter, operator};
@@ -164,6 +163,17 @@ fn weight_of(
     }
     let value = node.attribute.iter_mut().find(|attribute| attribute.name() == "value");
     Ok(value.and_then(|value| value.t.take()).map(|weight| TensorProto { name: Some(output), ..*weight }))
+}
+
+/// Everything that a node reads, inside its graphs too: they see the names around them.
+pub(crate) fn count_readers(node: &NodeProto, readers: &mut HashMap<String, u64>) {
+    for name in node.input.iter().filter(|name| !name.is_empty()) {
+        *readers.entry(name.clone()).or_default() += 1;
+    }
+    for graph in node.graphs() {
+        graph.node.iter().for_each(|inner| count_readers(inner, readers));
+        graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
+    }
 }
 
 /// Every value that no input of the graph has a part in: weights, and what nodes make of them alone.

@@ -4,7 +4,7 @@
 //! nodes, without what nothing reads any more. Deliberately absent: what to change (the conversions decide), and inner
 //! graphs, which stay as they are.
 
-use super::constants::{constant_values, is_exchange};
+use super::constants::{constant_values, count_readers, is_exchange};
 use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
@@ -204,17 +204,6 @@ fn drop_dead_nodes(nodes: &mut Vec<NodeProto>, graph: &GraphProto) {
     }
     let mut alive = alive.into_iter();
     nodes.retain(|_| alive.next().unwrap_or(true));
-}
-
-/// Everything that a node reads, inside its graphs too: they see the names around them.
-pub(crate) fn count_readers(node: &NodeProto, readers: &mut HashMap<String, u64>) {
-    for name in node.input.iter().filter(|name| !name.is_empty()) {
-        *readers.entry(name.clone()).or_default() += 1;
-    }
-    for graph in node.graphs() {
-        graph.node.iter().for_each(|inner| count_readers(inner, readers));
-        graph.output.iter().for_each(|output| *readers.entry(output.name().to_owned()).or_default() += 1);
-    }
 }
 
 /// Every name in a graph with these nodes, and in the graphs inside them.

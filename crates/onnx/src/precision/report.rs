@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::upgrade::RAISED;
 use crate::TensorError;
 use crate::proto::{ModelProto, NodeProto};
 
@@ -89,13 +88,6 @@ impl ConversionReport {
         let note = note.into();
         if !self.notes.contains(&note) {
             self.notes.push(note);
-        }
-    }
-
-    /// Notes that the model was raised from an older operator set.
-    pub(crate) fn note_raised(&mut self, from: Option<i64>) {
-        if let Some(from) = from {
-            self.note(format!("the model was converted from opset {from} to {RAISED}"));
         }
     }
 

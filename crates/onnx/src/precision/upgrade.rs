@@ -14,8 +14,9 @@ use std::collections::{HashMap, HashSet};
 
 use half::f16;
 
-use super::edit::{collect_names, count_readers};
-use super::report::ConversionError;
+use super::constants::count_readers;
+use super::edit::collect_names;
+use super::report::{ConversionError, ConversionReport};
 use crate::ElementType;
 use crate::infer::{Inferred, Value, infer};
 use crate::operators::operator;
@@ -29,6 +30,15 @@ const OLDEST: i64 = 7;
 
 /// The version of the file format that came with it.
 const IR_OF_RAISED: i64 = 7;
+
+impl ConversionReport {
+    /// Notes that the model was raised from an older operator set.
+    pub(crate) fn note_raised(&mut self, from: Option<i64>) {
+        if let Some(from) = from {
+            self.note(format!("the model was converted from opset {from} to {RAISED}"));
+        }
+    }
+}
 
 /// Raises a model that is older than `needed`, for the sake of `operator`; gives the version that it had, if it was older.
 ///

@@ -7,7 +7,7 @@ mod ties;
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
 
-use crate::judge::summary::latency::PERCENTILES;
+use crate::judge::summary::samples::PERCENTILES;
 use std::path::Path;
 
 use super::*;

@@ -5,8 +5,7 @@ use crate::operators::{self, Kind};
 use crate::proto::NodeProto;
 
 use super::kernels;
-use super::rewrite::constant;
-use super::survey::{Reads, Source, Value, WORTH_A_CAST};
+use super::value::{Reads, Source, Value, WORTH_A_CAST, constant};
 use super::weights::Range;
 use super::{HalfSettings, ProviderClass};
 use crate::precision::keep::ASKED;

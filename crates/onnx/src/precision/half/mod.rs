@@ -13,6 +13,7 @@ mod decide;
 mod kernels;
 mod rewrite;
 mod survey;
+mod value;
 mod versions;
 mod weights;
 
@@ -120,8 +121,8 @@ pub fn to_half(
     let inlined = inline_functions(&mut model);
     let raised = raise_for_kernels(&mut model, settings)?;
     report.note_raised(raised);
-    let folded = fold_weights(&mut model, survey::WORTH_A_CAST)?;
-    let lifted = lift_weights(&mut model, survey::WORTH_A_CAST)?;
+    let folded = fold_weights(&mut model, value::WORTH_A_CAST)?;
+    let lifted = lift_weights(&mut model, value::WORTH_A_CAST)?;
     let is_changed = inlined.calls > 0 || raised.is_some() || folded + lifted > 0;
     let types = if is_changed { &infer(&model, &[]) } else { types };
     let mut survey = survey::survey(&model, types, settings, &mut report)?;

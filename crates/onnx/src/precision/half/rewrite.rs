@@ -7,7 +7,8 @@ use crate::precision::report::{ConversionError, ConversionReport};
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 use super::decide::Decision;
-use super::survey::{Graph, Reads, Source, Survey, Value};
+use super::survey::{Graph, Survey};
+use super::value::{Reads, Source, Value, constant};
 use super::{Half, HalfSettings, weights};
 
 pub(super) fn rewrite(
@@ -165,20 +166,4 @@ impl<'a> Rewriter<'a> {
 /// The attribute of a `Cast` that says to what.
 fn cast_to(element: &ElementType) -> AttributeProto {
     AttributeProto::of_int("to", i64::from(element.code().unwrap_or_default()))
-}
-
-/// The tensor that `Constant` and `ConstantOfShape` make or fill with; `None` for other nodes and forms.
-pub(super) fn constant(node: &NodeProto) -> Option<TensorProto> {
-    if !matches!(node.op_type(), "Constant" | "ConstantOfShape") {
-        return None;
-    }
-    if let Some(tensor) = node.tensor("value") {
-        return Some(tensor.clone());
-    }
-    match (node.float("value_float"), node.named_attribute("value_floats")) {
-        (Some(value), _) => Some(TensorProto::of_floats("", &[], &[value])),
-        (None, Some(values)) => Some(TensorProto::of_floats("", &[values.floats.len() as u64], &values.floats)),
-        // Without a value it fills with zeros; a `Constant` without one has something else, such as a sparse tensor.
-        (None, None) => (node.op_type() == "ConstantOfShape").then(|| TensorProto::of_floats("", &[1], &[0.0])),
-    }
 }

@@ -3,7 +3,8 @@
 //! Input: a survey with the wishes of all readers. Output: the same with a home for what is flexible, and with names.
 
 use super::HalfSettings;
-use super::survey::{Source, Survey, Value, WORTH_A_CAST};
+use super::survey::Survey;
+use super::value::{Source, Value, WORTH_A_CAST};
 use super::weights::Range;
 use crate::precision::names::Names;
 

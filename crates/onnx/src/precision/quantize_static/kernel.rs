@@ -7,7 +7,7 @@
 //! in 32 bits (a channel with hardly any weight and a bias), the scale of that channel is raised until it does.
 
 use super::plan::Role;
-use super::rewrite::Work;
+use super::rewrite::{StoredWeight, Work};
 use crate::precision::edit::{Editor, Weight};
 use crate::precision::product::{Product, transposed, turn};
 use crate::precision::scales::{quantize_bias, quantize_channels_above};
@@ -16,13 +16,6 @@ use crate::{ElementType, TensorError};
 
 /// The largest bias: half of what 32 bits hold, so that the sum of products that it is added to fits beside it.
 const LARGEST_BIAS: f32 = (1_u32 << 30) as f32;
-
-/// A weight in 8 bits, and the value that it has in the graph.
-#[derive(Clone, Debug)]
-pub(super) struct StoredWeight {
-    value: String,
-    scales: Vec<f32>,
-}
 
 impl Product {
     /// Why a product that has a constant right operand stays in float32 all the same.

@@ -9,7 +9,6 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::StaticQuantization;
-use super::kernel::StoredWeight;
 use super::plan::{NO_RANGE, Plan, Role, data_inputs};
 use crate::precision::activation_ranges::Range;
 use crate::precision::edit::{Editor, Weight};
@@ -26,6 +25,13 @@ struct Levels {
     affine: Affine,
     scale: String,
     zero_point: String,
+}
+
+/// A weight in 8 bits, and the value that it has in the graph.
+#[derive(Clone, Debug)]
+pub(super) struct StoredWeight {
+    pub(super) value: String,
+    pub(super) scales: Vec<f32>,
 }
 
 pub(super) struct Work<'a> {

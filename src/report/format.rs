@@ -8,7 +8,7 @@ mod comparison;
 mod phrases;
 mod rounded;
 
-pub(crate) use crate::vocabulary::wording::{count, list};
+pub(crate) use crate::vocabulary::wording::{count, list, some};
 pub(crate) use bound::{bound, bound_in_short};
 pub(crate) use comparison::{change, difference, judged_ratio, p_value, ratio, signed, speedup, verdict_of};
 pub(crate) use phrases::{amount, batched, bytes, magnitude, percent, score, verdict_word};

@@ -17,6 +17,16 @@ pub(crate) fn list<S: AsRef<str>>(items: &[S]) -> String {
     }
 }
 
+/// The first of these names, then `4 more`: so many, or one above, which takes no more room than the number.
+pub(crate) fn some(mut names: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
+    if names.len() <= most + 1 {
+        return names.collect();
+    }
+    let mut told: Vec<String> = names.by_ref().take(most).collect();
+    told.push(format!("{} more", names.len()));
+    told
+}
+
 /// The text with a first letter that begins a sentence.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();

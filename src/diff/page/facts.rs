@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::diff::{Changed, Changes};
-use crate::report::format::{bytes, count, magnitude};
+use crate::report::format::{bytes, count, magnitude, some};
 use crate::spec;
 
 /// What is compared.
@@ -141,12 +141,7 @@ fn operators(before: &Value, after: &Value) -> String {
     let mut changes: Vec<(String, i64)> =
         from.keys().map(|name| (name.clone(), count(to.get(name)).saturating_sub(count(from.get(name))))).collect();
     changes.sort_by_key(|(name, change)| (std::cmp::Reverse(change.unsigned_abs()), name.clone()));
-    let mut told: Vec<String> =
-        changes.iter().take(MOST_OPERATORS).map(|(name, change)| format!("{change:+} {name}")).collect();
-    if changes.len() > MOST_OPERATORS {
-        told.push(format!("{} more operators", changes.len() - MOST_OPERATORS));
-    }
-    told.join(", ")
+    some(changes.iter().map(|(name, change)| format!("{change:+} {name}")), MOST_OPERATORS).join(", ")
 }
 
 fn plain(value: &Value) -> String {

@@ -6,18 +6,15 @@ use serde::Serialize;
 use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
 
-use super::left_out::left_out;
+use super::contest::{MOST_NAMED, Names, left_out};
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Reader, Table, bounds, name_among, outputs};
+use super::{Reader, Table, bounds, outputs};
 use crate::experiment::Axis;
 use crate::report::cause;
 use crate::report::format::{self, percent};
-use crate::results::{Cell, Choice, Compared, Contest, Entrant, Standing, Unfit, beside};
+use crate::results::{Cell, Choice, Compared, Contest, Standing, Unfit, beside};
 use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
-
-/// More names than these are counted.
-pub(super) const MOST_NAMED: usize = 4;
 
 /// More rows than these are shown as a table.
 const MOST_SENTENCES: usize = 4;
@@ -158,58 +155,6 @@ struct Held<'a> {
     /// What decided: the metric of a broken tie, else the verdict against whom, and why none is given.
     ground: (Option<&'a str>, Option<Verdict>, String),
     contests: Vec<Names<'a>>,
-}
-
-/// A contest with the names of its cells.
-pub(super) struct Names<'a> {
-    pub(super) contest: &'a Contest,
-    cells: Vec<&'a Cell>,
-    pub(super) reader: &'a Reader<'a>,
-}
-
-impl<'a> Names<'a> {
-    pub(super) fn name(&self, id: &str) -> String {
-        self.reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(&self.cells, cell))
-    }
-
-    fn named(&self, ids: &[&String]) -> String {
-        let mut names: Vec<String> = ids.iter().take(MOST_NAMED).map(|id| self.name(id)).collect();
-        if ids.len() > MOST_NAMED {
-            names.push(format!("{} more", ids.len() - MOST_NAMED));
-        }
-        names.join(" or ")
-    }
-
-    fn standing(&self, id: &str) -> Option<&'a Entrant> {
-        self.contest.entrants.iter().find(|entrant| entrant.cell == id)
-    }
-
-    /// By which metric the leader is ahead of cells that are tied with it, and these.
-    fn broken_tie(&self) -> Option<(&'a str, Vec<&'a String>)> {
-        let contest = self.contest;
-        let leader = contest.best.first().filter(|_| contest.best.len() == 1)?;
-        let won =
-            contest.entrants.iter().filter(|it| it.standing == Standing::Tied && it.other.as_ref() == Some(leader));
-        let won: Vec<&Entrant> = won.collect();
-        Some((won.first()?.metric.as_deref()?, won.iter().map(|entrant| &entrant.cell).collect()))
-    }
-
-    fn ground(&self) -> (Option<&'a str>, Option<Verdict>, String) {
-        let tie = self.broken_tie().map(|(metric, _)| metric);
-        let row = self.told();
-        let against = row.map_or_else(String::new, |row| format!("{} {}", self.name(&row.baseline), row.reason));
-        (tie, row.map(|row| row.verdict), against)
-    }
-
-    /// The leader against the record's baseline, else against what comes closest.
-    fn told(&self) -> Option<&'a Compared> {
-        let results = self.reader.results;
-        let others = || self.contest.evidence.iter().filter(|row| !self.contest.best.contains(&row.baseline));
-        let is_baseline =
-            |row: &&Compared| self.reader.cell(&row.baseline).is_some_and(|cell| results.is_baseline(cell));
-        let closest = || others().min_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        others().find(is_baseline).or_else(closest).or_else(|| self.contest.evidence.first())
-    }
 }
 
 impl<'a> Held<'a> {

@@ -9,7 +9,7 @@ use crate::experiment::{Axis, Selector};
 use crate::report::format::{self, Column};
 use crate::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, interval};
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
-use crate::vocabulary::wording::list;
+use crate::vocabulary::wording::{list, some};
 
 /// More cells than these are counted.
 const MOST_NAMED: usize = 4;
@@ -68,11 +68,7 @@ impl<'a> Check<'a> {
         let value = |cell: &&Bounded| {
             format!("{} ({})", reader.short_path(&cell.cell), value_words(self.metric, self.max, cell))
         };
-        let mut names: Vec<String> = cells.iter().take(MOST_NAMED).map(value).collect();
-        if cells.len() > MOST_NAMED {
-            names.push(format!("{} more", cells.len() - MOST_NAMED));
-        }
-        list(&names)
+        list(&some(cells.iter().map(value), MOST_NAMED))
     }
 }
 

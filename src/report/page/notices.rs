@@ -11,10 +11,10 @@ use crate::report::format::{list, percent};
 use crate::results::{Cell, FailureSeen};
 use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric::{COPIES, FALLBACK};
-use crate::vocabulary::wording::{capitalized, count};
+use crate::vocabulary::wording::{capitalized, count, some};
 
 /// More cells than these are counted instead of named.
-const MOST_NAMED: usize = 6;
+const MOST_NAMED: usize = 5;
 
 /// What a reader has to know before the numbers; every part may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -199,7 +199,7 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
         }
     }
     let view = |(first, cells, runs): (&FailureSeen, Vec<String>, u32)| FailureView {
-        cells: named(&cells),
+        cells: named(cells),
         kind: first.failure.kind.name().replace('_', " "),
         runs: if first.rehearsal { "in the rehearsal".to_owned() } else { count(u64::from(runs), "run") },
         in_short: beginning(first.failure.message.trim()),
@@ -228,7 +228,7 @@ fn not_run(reader: &Reader<'_>) -> Option<String> {
         let (was, its) = if lost.len() == 1 { ("was", "its") } else { ("were", "their") };
         format!(
             "{} failed in rehearsal or twice in the same way, so {} of {its} runs {was} not started.",
-            named(&names),
+            named(names),
             runs
         )
     })
@@ -289,7 +289,7 @@ impl Seen<'_> {
     /// `Hardmax and Mod on the CPU, up to 0.7 % of the time, and 63 % in copies`: what ran there in these cells.
     fn on_cpu(&self) -> String {
         let operators: BTreeSet<&String> = self.cells.iter().flat_map(|(cell, _)| cell.on_cpu.keys()).collect();
-        let operators = named(&operators.into_iter().cloned().collect::<Vec<_>>());
+        let operators = named(operators.into_iter().cloned().collect());
         let most = |metric: &crate::vocabulary::metric::Metric| {
             let values = self.cells.iter().filter_map(|(cell, _)| Some(cell.metrics.get(metric.name)?.value));
             values.max_by(f64::total_cmp)
@@ -326,14 +326,11 @@ impl Seen<'_> {
             return sum;
         }
         let names: Vec<String> = self.cells.iter().map(|(cell, _)| cell.path()).collect();
-        if sum.is_empty() { named(&names) } else { format!("{sum}: {}", named(&names)) }
+        if sum.is_empty() { named(names) } else { format!("{sum}: {}", named(names)) }
     }
 }
 
 /// Some by name, the others by number.
-fn named(cells: &[String]) -> String {
-    if cells.len() <= MOST_NAMED {
-        return list(cells);
-    }
-    format!("{} and {} more", cells[..MOST_NAMED - 1].join(", "), cells.len() + 1 - MOST_NAMED)
+fn named(names: Vec<String>) -> String {
+    list(&some(names.into_iter(), MOST_NAMED))
 }

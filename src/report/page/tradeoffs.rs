@@ -2,14 +2,14 @@
 
 use statistics::interval::Estimate;
 
-use super::left_out::unfit_words;
+use super::contest::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::report::format::Column;
 use crate::report::plots::Plots;
 use crate::results::{Cell, Point, Tradeoff, TradeoffPlace};
 use crate::vocabulary::metric::MetricReference;
-use crate::vocabulary::wording::{count, list};
+use crate::vocabulary::wording::{list, some};
 
 /// More cells than these are counted where something dominates.
 const MOST_NAMED: usize = 3;
@@ -85,11 +85,7 @@ fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> S
             };
             let mut by = point.by.clone();
             by.sort_by_key(|cell| !is_on_frontier(cell));
-            let mut names: Vec<String> = by.iter().take(MOST_NAMED).map(|cell| name(cell)).collect();
-            if by.len() > MOST_NAMED {
-                names.push(count((by.len() - MOST_NAMED) as u64, "other"));
-            }
-            format!("dominated by {}", list(&names))
+            format!("dominated by {}", list(&some(by.iter().map(|cell| name(cell)), MOST_NAMED)))
         }
         TradeoffPlace::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
         TradeoffPlace::Frontier => "frontier".to_owned(),

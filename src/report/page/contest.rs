@@ -1,11 +1,62 @@
-//! What cannot be chosen, and why.
+//! One contest of the question with the names of its cells: what decided it, what was left out, and why.
 
-use super::answer::{MOST_NAMED, Names};
-use super::bounds;
+use super::{Reader, bounds, name_among};
 use crate::quality::fidelity::Fidelity;
-use crate::results::{Choice, Standing, Unfit};
-use crate::vocabulary::wording::{count, list};
+use crate::results::{Cell, Choice, Compared, Contest, Entrant, Standing, Unfit};
+use crate::vocabulary::wording::{count, list, some};
+use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
+
+/// More names than these are counted.
+pub(super) const MOST_NAMED: usize = 4;
+
+/// A contest with the names of its cells.
+pub(super) struct Names<'a> {
+    pub(super) contest: &'a Contest,
+    pub(super) cells: Vec<&'a Cell>,
+    pub(super) reader: &'a Reader<'a>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn name(&self, id: &str) -> String {
+        self.reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(&self.cells, cell))
+    }
+
+    pub(super) fn named(&self, ids: &[&String]) -> String {
+        some(ids.iter().map(|id| self.name(id)), MOST_NAMED).join(" or ")
+    }
+
+    pub(super) fn standing(&self, id: &str) -> Option<&'a Entrant> {
+        self.contest.entrants.iter().find(|entrant| entrant.cell == id)
+    }
+
+    /// By which metric the leader is ahead of cells that are tied with it, and these.
+    pub(super) fn broken_tie(&self) -> Option<(&'a str, Vec<&'a String>)> {
+        let contest = self.contest;
+        let leader = contest.best.first().filter(|_| contest.best.len() == 1)?;
+        let won =
+            contest.entrants.iter().filter(|it| it.standing == Standing::Tied && it.other.as_ref() == Some(leader));
+        let won: Vec<&Entrant> = won.collect();
+        Some((won.first()?.metric.as_deref()?, won.iter().map(|entrant| &entrant.cell).collect()))
+    }
+
+    pub(super) fn ground(&self) -> (Option<&'a str>, Option<Verdict>, String) {
+        let tie = self.broken_tie().map(|(metric, _)| metric);
+        let row = self.told();
+        let against = row.map_or_else(String::new, |row| format!("{} {}", self.name(&row.baseline), row.reason));
+        (tie, row.map(|row| row.verdict), against)
+    }
+
+    /// The leader against the record's baseline, else against what comes closest.
+    pub(super) fn told(&self) -> Option<&'a Compared> {
+        let results = self.reader.results;
+        let others = || self.contest.evidence.iter().filter(|row| !self.contest.best.contains(&row.baseline));
+        let is_baseline =
+            |row: &&Compared| self.reader.cell(&row.baseline).is_some_and(|cell| results.is_baseline(cell));
+        let closest = || others().min_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        others().find(is_baseline).or_else(closest).or_else(|| self.contest.evidence.first())
+    }
+}
 
 /// `p and q (differs: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
 pub(super) fn left_out(choice: &Choice, names: &Names<'_>) -> String {
@@ -35,12 +86,7 @@ pub(super) fn left_out(choice: &Choice, names: &Names<'_>) -> String {
             None => parts.push((why, vec![name])),
         }
     }
-    let told = parts.into_iter().map(|(why, mut alike)| {
-        let more = alike.len().saturating_sub(MOST_NAMED);
-        alike.truncate(MOST_NAMED);
-        alike.extend((more > 0).then(|| format!("{more} more")));
-        format!("{} ({why})", list(&alike))
-    });
+    let told = parts.into_iter().map(|(why, alike)| format!("{} ({why})", list(&some(alike.into_iter(), MOST_NAMED))));
     told.collect::<Vec<_>>().join("; ")
 }
 

@@ -261,7 +261,7 @@ pub fn reference_markdown() -> String {
         "<!-- Generated from the table by `perfrun::vocabulary::code::reference_markdown`; a test keeps it current. -->\n\n",
         "A code marks something that a reader of a number should know.\n",
         "A code never removes data; it is stored with its run, and counted.\n",
-        "A cell carries a code of its runs if more than a quarter of them do; the mean of the middle half leaves out fewer than that.\n",
+        "A cell carries a code of its runs if more than a quarter of them do; the 25 % trimmed mean leaves out fewer than that.\n",
         "For codes about outputs and the clock, a single run is enough.\n",
         "Disturbances from outside are summarised by cause in one line above the tables.\n",
         "`perfrun explain CODE` prints an entry of this page.\n",

@@ -10,7 +10,7 @@ fn root() -> &'static Path {
 
 /// Compares a committed file with what the code generates; with PERFRUN_WRITE=1 it is written in place.
 #[track_caller]
-fn check_generated(path: &str, expected: &str) {
+pub(crate) fn check_generated(path: &str, expected: &str) {
     let file = root().join(path);
     if std::env::var_os("PERFRUN_WRITE").is_some() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -209,7 +209,7 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
         String::new()
     };
     let what = if diff.blocks.is_some() { "the log ratios of the blocks" } else { "each side's runs" };
-    let verdicts = format!("Verdicts are by intervals of the mean of the middle half of {what}{gated}.");
+    let verdicts = format!("Verdicts are by intervals of the 25 % trimmed mean of {what}{gated}.");
     together.into_iter().chain(apart).chain([verdicts]).collect()
 }
 

@@ -29,7 +29,7 @@ pub(super) fn check(results: &Results) -> Option<Check> {
     let named: Vec<String> = named.map(|(axis, name)| format!("c.{} = {}", axis.singular(), quoted(name))).collect();
     let ends = trimmed(estimate.n);
     let query = format!(
-        "SELECT list_avg(m[{} : {}]) AS latency_ns  -- the middle half\nFROM (SELECT list_sort(list(median)) AS m FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index))",
+        "SELECT list_avg(m[{} : {}]) AS latency_ns  -- the 25 % trimmed mean\nFROM (SELECT list_sort(list(median)) AS m FROM (\n  SELECT median(s.dur_ns / r.iterations) AS median\n  FROM 'samples.parquet' s JOIN 'runs.parquet' r ON s.run = r.index JOIN 'cells.parquet' c ON r.cell = c.index\n  WHERE s.phase = {COUNTED} AND r.arm = 'main' AND r.outcome = 'completed'\n    AND {}\n  GROUP BY r.index))",
         ends + 1,
         estimate.n - ends,
         named.join(" AND ")

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::{json_text, print, specs};
-use crate::experiment::{Axis, Design, Experiment, Selector, SelectorError, Vocabulary, parse_selector};
+use crate::experiment::{Design, Experiment, Selector, SelectorError, Variant, Vocabulary, parse_selector};
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
 use crate::record::{ProjectRoot, write_whole};
@@ -66,21 +66,20 @@ fn choose_variant(experiment: &mut Experiment, only: Option<&str>) -> Result<Opt
         let hint = error.hint().map(str::to_owned);
         Error::Selector(error, hint)
     };
-    let mut selector = parse_selector(text).map_err(refuse)?;
+    let selector = parse_selector(text).map_err(refuse)?;
     if let Some(error) = selector.check(&Vocabulary::of(experiment)).into_iter().next() {
         return Err(refuse(error));
     }
-    let key = Axis::Variants.singular();
-    let Some(patterns) = selector.0.remove(key) else { return Ok(only.map(str::to_owned)) };
-    let named = Selector([(key.to_owned(), patterns)].into());
-    let matcher = named.matcher();
-    let found = experiment.variants.iter().find(|variant| matcher.allows(key, &variant.name));
-    let Some(variant) = found.map(|variant| variant.name.clone()) else {
+    if !selector.is_about::<Variant>() {
+        return Ok(only.map(str::to_owned));
+    }
+    let matcher = selector.matcher();
+    let Some(variant) = experiment.variants.iter().find(|variant| matcher.allows_entry(*variant)) else {
         return Err(Error::refused(format!("--only {text} matches no variant"), "`perfrun plan` lists the cells"));
     };
-    experiment.compare.baseline = Some(Selector([(key.to_owned(), vec![variant])].into()));
-    let rest: Vec<String> = selector.0.iter().map(|(key, names)| format!("{key}={}", names.join("|"))).collect();
-    Ok((!rest.is_empty()).then(|| rest.join(",")))
+    experiment.compare.baseline = Some(Selector::of(variant));
+    let rest = selector.without::<Variant>();
+    Ok((!rest.is_empty()).then(|| rest.to_string()))
 }
 
 fn check_effects(arguments: &CalibrateArgs) -> Result<(), Error> {

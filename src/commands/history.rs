@@ -154,7 +154,7 @@ fn add_records(place: &ProjectRoot, experiment: &str, points: &mut Vec<Point>) {
     let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
     let is_whole = |results: &Results| {
         // What was merged from several machines has other cells.
-        let is_of_one = results.cells.iter().all(|cell| Device::machine_in(&cell.names[Axis::Devices]).is_none());
+        let is_of_one = results.cells.iter().all(|cell| Device::machine_in(cell.names.device()).is_none());
         let Measured { complete, quick, restrictions, .. } = &results.measured;
         *complete && !quick && restrictions.is_empty() && is_of_one
     };

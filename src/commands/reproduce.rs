@@ -12,7 +12,7 @@ use super::records::results_of;
 use super::specs;
 use crate::diff::page::ReproductionPage;
 use crate::diff::{Side, Stale, reproduction};
-use crate::experiment::{Axis, Device, Experiment, Package, Runtime};
+use crate::experiment::{Device, Experiment, Package, Runtime};
 use crate::prepare::runtime::{self, Progress};
 use crate::record::ProjectRoot;
 use crate::results::Results;
@@ -80,7 +80,7 @@ fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(
         return Err(Error::refused(message, "an older perfrun wrote it; run the specification again"));
     };
     let is_narrowed = there.measured.restrictions.iter().any(|flag| !flag.starts_with("--set "));
-    if there.cells.iter().any(|cell| Device::machine_in(&cell.names[Axis::Devices]).is_some()) {
+    if there.cells.iter().any(|cell| Device::machine_in(cell.names.device()).is_some()) {
         let message = format!("{} is merged from several machines", shown.display());
         return Err(Error::refused(message, "reproduce the results of one of them"));
     }
@@ -97,7 +97,7 @@ fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(
 
 /// A pattern of the specification must find the models that it found, no fewer and no more.
 fn check_names(there: &Results, experiment: &Experiment) -> Result<(), Error> {
-    let measured: BTreeSet<&str> = there.cells.iter().map(|cell| cell.names[Axis::Models].as_str()).collect();
+    let measured: BTreeSet<&str> = there.cells.iter().map(|cell| cell.names.model()).collect();
     let here: BTreeSet<&str> = experiment.models.iter().map(|model| model.name.as_str()).collect();
     let missing = measured.difference(&here).next().map(|name| format!("the model `{name}` is not here"));
     let more = || here.difference(&measured).next().map(|name| format!("the model `{name}` was not measured there"));

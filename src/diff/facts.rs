@@ -54,9 +54,9 @@ fn changed(field: &Field, from: &Facts, to: &Facts) -> Vec<Changed> {
         let (before, after) = only_differing(before, after);
         Changed { fact: field.name.to_owned(), of, before, after, is_passing: field.is_passing }
     };
-    match (field.rows_of, before.as_array(), after.as_array()) {
+    match (field.rows_by, before.as_array(), after.as_array()) {
         _ if before == after => Vec::new(),
-        (Some((_, key)), Some(before), Some(after)) => {
+        (Some(key), Some(before), Some(after)) => {
             let (before, after) = (by_name(before, key), by_name(after, key));
             let mut names: Vec<&String> = before.keys().collect();
             names.extend(after.keys().filter(|name| !before.contains_key(*name)));

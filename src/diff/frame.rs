@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::experiment::{Axis, AxisMap, Device};
+use crate::experiment::{AxisMap, Device};
 use crate::record::provenance::{Class, FIELDS, Facts, Field};
 use crate::results::{Cell, Results};
 
@@ -23,7 +23,7 @@ impl<'a> Frames<'a> {
 
     /// The facts of the frame in which two cells of these names differ, without those that may.
     pub(super) fn differences(&mut self, names: &AxisMap<String>) -> Vec<String> {
-        let key = (names[Axis::Inputs].clone(), names[Axis::Devices].clone());
+        let key = (names.input().to_owned(), names.device().to_owned());
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
@@ -49,7 +49,7 @@ pub(crate) fn frames_differ(baseline: &Results, candidate: &Results, names: &Axi
 
 /// On the processor the boundary is the same wherever it is drawn.
 fn is_about(field: &Field, names: &AxisMap<String>) -> bool {
-    field.name != "boundary" || names[Axis::Devices] != Device::CPU
+    field.name != "boundary" || names.device() != Device::CPU
 }
 
 /// Whether both sides run the same bytes with the same settings and the same library, whatever around them differs.

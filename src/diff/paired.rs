@@ -74,7 +74,7 @@ fn of_side(facts: &Facts, side: char) -> Facts {
         is_own.then_some(row)
     };
     let of = |(name, value): (&String, &Value)| {
-        let key = field(name).and_then(|field| field.rows_of).map(|(_, key)| key);
+        let key = field(name).and_then(|field| field.rows_by);
         let rows = key.zip(value.as_array());
         let value = rows.map_or_else(
             || value.clone(),

@@ -154,11 +154,11 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
     // Scores depend on files and data, and on nothing of the frame.
     let allowed = frame_names().into_iter().map(str::to_owned).collect();
     let terms = DiffOptions { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..DiffOptions::default() };
-    let without_inputs: Vec<Axis> = names.axes.iter().copied().filter(|axis| *axis != Axis::Inputs).collect();
     let mut told = BTreeSet::new();
     let one = |row: Row| {
         let before = row.baseline?;
-        let variant = row.names.clone().with(Axis::Inputs, Axis::ABSENT.to_owned());
+        let variant = row.names.clone().without_input();
+        let told_by: Vec<Axis> = names.axes.iter().copied().filter(|axis| variant[*axis] != Axis::ABSENT).collect();
         if !told.insert((variant.clone(), row.metric.to_string())) {
             return None;
         }
@@ -170,7 +170,7 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
         };
         let value = |of: crate::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
         Some(Checked {
-            of: variant.on(&without_inputs),
+            of: variant.on(&told_by),
             what: row.metric.to_string(),
             there: value(before),
             here: row.candidate.map_or_else(|| "-".to_owned(), value),

@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Reason, Side};
-use crate::experiment::Axis;
 use crate::judge::compare::Withheld;
 use crate::results::{Cell, ControlOutcome, Results, Status};
 use crate::vocabulary::code::{Code, Severity};
@@ -53,8 +52,8 @@ impl<'a> Forbidden<'a> {
     /// Whether the cell is not what was measured.
     pub(super) fn stale(&self, cell: &Cell) -> Option<Reason> {
         let stale = &self.side.stale;
-        let (model, variant) = (&cell.names[Axis::Models], &cell.names[Axis::Variants]);
-        let of_variant = || stale.variants.get(&(model.clone(), variant.clone()));
+        let (model, variant) = (cell.names.model(), cell.names.variant());
+        let of_variant = || stale.variants.get(&(model.to_owned(), variant.to_owned()));
         let other_file = stale.specification.as_ref().or_else(|| stale.models.get(model)).or_else(of_variant);
         other_file.map(|file| Reason::Stale { file: file.clone() })
     }

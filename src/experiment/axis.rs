@@ -1,7 +1,7 @@
 //! The axes of the matrix: everything that is said of each, once.
 //!
 //! Adding an axis begins here, with its variant and its row of [`FACTS`]. What treats axes alike goes over
-//! [`Axis::ALL`]; what needs one asks for it by name.
+//! [`Axis::ALL`]; what treats one otherwise asks for a fact, and few files name one (`tests/it/tidy.rs` lists them).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,12 @@ struct Facts {
     selects: &'static str,
     /// Its turn where nothing says what is compared: the first axis that has more than one entry; `None`: not unasked.
     compared: Option<u8>,
+    /// It says what is run; the others say how.
+    is_workload: bool,
+    /// Names tell it even where it is the same for all.
+    is_always_told: bool,
+    /// Its entries have dimensions, by which selectors name them too.
+    has_dimensions: bool,
     /// A specification may leave it out; it has no entries then, and its label is [`Axis::ABSENT`].
     may_be_absent: bool,
     /// It is part of every cell's id and of what is written of a cell, absent or not. Not so for an axis that is added:
@@ -42,52 +48,55 @@ struct Facts {
     is_always_written: bool,
 }
 
+/// What is true of an axis where its row says nothing else.
+const USUAL: Facts = Facts {
+    singular: "",
+    plural: "",
+    called: "Name",
+    selects: "",
+    compared: None,
+    is_workload: false,
+    is_always_told: false,
+    has_dimensions: false,
+    may_be_absent: false,
+    is_always_written: true,
+};
+
 /// In the order of [`Axis::ALL`].
 const FACTS: [Facts; Axis::ALL.len()] = [
     Facts {
         singular: "model",
         plural: "models",
-        called: "Name",
         selects: "Names of models.",
         compared: Some(3),
-        may_be_absent: false,
-        is_always_written: true,
+        is_workload: true,
+        is_always_told: true,
+        ..USUAL
     },
     Facts {
         singular: "input",
         plural: "inputs",
-        called: "Name",
         selects: "Names of inputs.",
-        compared: None,
-        may_be_absent: false,
-        is_always_written: true,
+        is_workload: true,
+        has_dimensions: true,
+        ..USUAL
     },
-    Facts {
-        singular: "variant",
-        plural: "variants",
-        called: "Name",
-        selects: "Names of variants.",
-        compared: Some(1),
-        may_be_absent: false,
-        is_always_written: true,
-    },
+    Facts { singular: "variant", plural: "variants", selects: "Names of variants.", compared: Some(1), ..USUAL },
     Facts {
         singular: "device",
         plural: "devices",
         called: "Label",
         selects: "Devices; `cuda` selects every `cuda:N`.",
         compared: Some(4),
-        may_be_absent: false,
-        is_always_written: true,
+        ..USUAL
     },
     Facts {
         singular: "runtime",
         plural: "runtimes",
-        called: "Name",
         selects: "Names of runtimes.",
         compared: Some(2),
         may_be_absent: true,
-        is_always_written: true,
+        ..USUAL
     },
 ];
 
@@ -99,26 +108,20 @@ impl Axis {
     pub const ABSENT: &str = "-";
 
     /// The words for one entry, in plan order.
-    pub(crate) const SINGULARS: [&str; Axis::ALL.len()] = {
-        let mut words = [""; Axis::ALL.len()];
-        let mut index = 0;
-        while index < words.len() {
-            words[index] = FACTS[index].singular;
-            index += 1;
-        }
-        words
-    };
+    pub(crate) const SINGULARS: [&str; Axis::ALL.len()] = Axis::words(false);
 
     /// The keys of the specification, in plan order.
-    pub(crate) const PLURALS: [&str; Axis::ALL.len()] = {
+    pub(crate) const PLURALS: [&str; Axis::ALL.len()] = Axis::words(true);
+
+    const fn words(are_plural: bool) -> [&'static str; Axis::ALL.len()] {
         let mut words = [""; Axis::ALL.len()];
         let mut index = 0;
         while index < words.len() {
-            words[index] = FACTS[index].plural;
+            words[index] = if are_plural { FACTS[index].plural } else { FACTS[index].singular };
             index += 1;
         }
         words
-    };
+    }
 
     fn facts(self) -> &'static Facts {
         &FACTS[self as usize]
@@ -142,6 +145,26 @@ impl Axis {
     /// What its key in a selector selects: a sentence.
     pub fn selects(self) -> &'static str {
         self.facts().selects
+    }
+
+    /// Whether it is what is compared where nothing says it, if it has several entries.
+    pub fn is_compared_first(self) -> bool {
+        Axis::compared_unasked().first() == Some(&self)
+    }
+
+    /// Whether it says what is run, not how.
+    pub fn is_workload(self) -> bool {
+        self.facts().is_workload
+    }
+
+    /// Whether names tell it even where it is the same for all.
+    pub fn is_always_told(self) -> bool {
+        self.facts().is_always_told
+    }
+
+    /// Whether selectors name its entries by their dimensions too.
+    pub fn has_dimensions(self) -> bool {
+        self.facts().has_dimensions
     }
 
     /// Whether a specification may leave it out.

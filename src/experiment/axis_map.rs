@@ -8,7 +8,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Axis;
+use super::{Axis, OnAxis};
 
 /// One value for each axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +16,9 @@ pub struct AxisMap<T>([T; Axis::ALL.len()]);
 
 /// Indices on the axes: one point of the matrix. On an axis that is absent, 0.
 pub(crate) type Point = AxisMap<u32>;
+
+/// The names of one point; [`Axis::ABSENT`] on an axis that the specification leaves out.
+pub(crate) type Coordinates<'a> = AxisMap<&'a str>;
 
 impl<T> AxisMap<T> {
     /// The value of each axis, in plan order.
@@ -35,7 +38,49 @@ impl<T> AxisMap<T> {
     }
 }
 
+impl<T: WhenAbsent> AxisMap<T> {
+    /// The same for all that differ in their input alone.
+    pub(crate) fn without_input(self) -> Self {
+        self.with(Axis::Inputs, T::when_absent())
+    }
+
+    /// The same for all that differ in their variant alone.
+    pub(crate) fn without_variant(self) -> Self {
+        self.with(Axis::Variants, T::when_absent())
+    }
+}
+
+impl Point {
+    /// The same but for its place on the axis of this index.
+    pub(crate) fn moved_to<I: OnAxis + Into<usize>>(self, index: I) -> Self {
+        self.with(I::AXIS, index.into() as u32)
+    }
+}
+
 impl<T: AsRef<str>> AxisMap<T> {
+    pub fn model(&self) -> &str {
+        self[Axis::Models].as_ref()
+    }
+
+    pub fn input(&self) -> &str {
+        self[Axis::Inputs].as_ref()
+    }
+
+    pub fn variant(&self) -> &str {
+        self[Axis::Variants].as_ref()
+    }
+
+    /// The label of the device.
+    pub fn device(&self) -> &str {
+        self[Axis::Devices].as_ref()
+    }
+
+    /// How a model is run: `fp16`, with device and runtime where there are several.
+    pub(crate) fn configuration(&self, has_several: impl Fn(Axis) -> bool) -> String {
+        let is_told = |axis: &Axis| !axis.is_workload() && (*axis == Axis::Variants || has_several(*axis));
+        self.on(&Axis::ALL.into_iter().filter(is_told).collect::<Vec<_>>())
+    }
+
     /// The names on the axes that there are, joined by `/`: `mlp/b1/fp32/cpu`.
     pub(crate) fn path(&self) -> String {
         let is_present = |axis: &Axis| !axis.may_be_absent() || self[*axis].as_ref() != Axis::ABSENT;
@@ -48,11 +93,11 @@ impl<T: AsRef<str>> AxisMap<T> {
     }
 }
 
-/// The axes by which these names are told apart, and that of models, which is always told.
+/// The axes by which these names are told apart, and those that are always told.
 pub(crate) fn telling_axes<'a>(all: impl Iterator<Item = &'a AxisMap<String>> + Clone) -> Vec<Axis> {
     let first = all.clone().next();
     let differs = |axis: &Axis| {
-        *axis == Axis::Models || all.clone().any(|names| first.is_some_and(|first| first[*axis] != names[*axis]))
+        axis.is_always_told() || all.clone().any(|names| first.is_some_and(|first| first[*axis] != names[*axis]))
     };
     Axis::ALL.into_iter().filter(differs).collect()
 }

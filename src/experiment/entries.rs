@@ -6,7 +6,7 @@ use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Axis, AxisMap, InputFile, InputPoint, Point};
+use super::{Axis, AxisMap, Coordinates, InputFile, InputPoint, Point};
 
 /// The names on every axis, and the input points whole, since selectors ask for their dimensions.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,12 +37,12 @@ impl Entries {
         self.inputs.iter_mut().filter_map(|input| input.file.as_mut())
     }
 
-    /// The name of a point on an axis.
-    pub fn name(&self, point: &Point, axis: Axis) -> &str {
-        match self.names[axis].as_slice() {
+    /// The names of a point.
+    pub fn coordinates(&self, point: &Point) -> Coordinates<'_> {
+        AxisMap::of(|axis| match self.names[axis].as_slice() {
             [] => Axis::ABSENT,
             names => &names[point[axis] as usize],
-        }
+        })
     }
 
     /// Whether the indices of a point lead somewhere.

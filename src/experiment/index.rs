@@ -4,28 +4,28 @@ use serde::{Deserialize, Serialize};
 
 use super::{Axis, Device, InputPoint, Model, Point, Runtime, Variant};
 
+/// What is of one axis: its entries, and indices that lead to them.
+pub trait OnAxis {
+    const AXIS: Axis;
+}
+
 /// What an axis is made of.
-pub(crate) trait Entry {
+pub(crate) trait Entry: OnAxis {
     /// Its name among the others, or its label.
     fn label(&self) -> String;
 }
 
-/// An index that is of one axis.
-pub trait OnAxis: Into<usize> {
-    const AXIS: Axis;
-}
-
 /// Indices that are of one axis: they lead to its entries, and to nothing else.
 macro_rules! indices {
-    ($($index:ident: $entry:ident on $axis:ident;)*) => {$(
-        #[doc = concat!("Index on the axis [`Axis::", stringify!($axis), "`].")]
+    ($($index:ident: $entry:ident on $axis:expr;)*) => {$(
+        #[doc = concat!("Index on the axis [`", stringify!($axis), "`].")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $index(u32);
 
         impl $index {
             pub fn of(point: &Point) -> Self {
-                $index(point[Axis::$axis])
+                $index(point[$axis])
             }
 
             /// The index as one of any vector in the axis' order.
@@ -35,7 +35,11 @@ macro_rules! indices {
         }
 
         impl OnAxis for $index {
-            const AXIS: Axis = Axis::$axis;
+            const AXIS: Axis = $axis;
+        }
+
+        impl OnAxis for $entry {
+            const AXIS: Axis = $axis;
         }
 
         impl From<$index> for usize {
@@ -61,9 +65,9 @@ macro_rules! indices {
 }
 
 indices! {
-    ModelIndex: Model on Models;
-    InputIndex: InputPoint on Inputs;
-    VariantIndex: Variant on Variants;
-    DeviceIndex: Device on Devices;
-    RuntimeIndex: Runtime on Runtimes;
+    ModelIndex: Model on Axis::Models;
+    InputIndex: InputPoint on Axis::Inputs;
+    VariantIndex: Variant on Axis::Variants;
+    DeviceIndex: Device on Axis::Devices;
+    RuntimeIndex: Runtime on Axis::Runtimes;
 }

@@ -178,6 +178,14 @@ impl Space {
         self.own.is_some() && factors.iter().any(|factor| factor.axes == [Axis::Inputs])
     }
 
+    /// The entries of a factor beside a choice on the factors before it.
+    pub(crate) fn steps(&self, factor: &Factor, point: &Point) -> Range<u32> {
+        match factor.axes.as_slice() {
+            [Axis::Inputs] => self.inputs_of(point[Axis::Models]),
+            _ => 0..factor.length as u32,
+        }
+    }
+
     /// How many cells the matrix has before `exclude` and `include`.
     ///
     /// # Errors
@@ -198,21 +206,17 @@ impl Space {
 
     /// For each model one cell, and one more for each other entry of each other factor.
     fn size_one_at_a_time(&self, factors: &[Factor]) -> u128 {
-        let steps = |model: u32, factor: &Factor| match factor.axes.as_slice() {
-            [Axis::Inputs] => self.inputs_of(model).len() as u128,
-            _ => factor.length as u128,
-        };
         let of_model = |model: u32| {
+            let model = Point::default().with(Axis::Models, model);
             let others = factors.iter().filter(|factor| !factor.axes.contains(&Axis::Models));
-            Combine::OneAtATime.count(others.map(|factor| steps(model, factor)))
+            Combine::OneAtATime.count(others.map(|factor| self.steps(factor, &model).len() as u128))
         };
         (0..self.inputs_of.len() as u32).map(of_model).sum()
     }
 
     fn size_of_product(&self, factors: &[Factor]) -> Result<u64, MatrixError> {
         let is_uneven = self.is_uneven(factors);
-        let is_in_sum =
-            |factor: &Factor| is_uneven && factor.axes.iter().any(|axis| matches!(axis, Axis::Models | Axis::Inputs));
+        let is_in_sum = |factor: &Factor| is_uneven && factor.axes.iter().any(|axis| is_paired(*axis));
         let mut parts: Vec<(u128, Axis, &str)> = Vec::new();
         if is_uneven {
             let pairs = self.inputs_of.iter().map(|inputs| inputs.len() as u128).sum();
@@ -239,7 +243,8 @@ impl Space {
         if !unsaid.is_empty() {
             return Err(MatrixError::IncludeUnsaid { axes: unsaid });
         }
-        match self.named(selector)[..] {
+        let compiled = CompiledSelector::new(selector, &self.entries);
+        match self.points(|axis, index| compiled.allows(axis, index))[..] {
             [point] => Ok(point),
             ref named => Err(MatrixError::IncludeNotOne { selector: selector.to_string(), found: named.len() }),
         }
@@ -256,22 +261,34 @@ impl Space {
         unsaid.into_iter().map(Axis::singular).collect()
     }
 
-    /// The points that a selector names, zips ignored; no more than two.
-    fn named(&self, selector: &Selector) -> Vec<Point> {
-        let compiled = CompiledSelector::new(selector, &self.entries);
-        let models = (0..self.inputs_of.len() as u32).filter(|model| compiled.allows(Axis::Models, *model));
+    /// The point of these names; of inputs the model's own are meant.
+    pub(crate) fn point(&self, names: &AxisMap<String>) -> Option<Point> {
+        let is_it = |axis: Axis, index: u32| {
+            self.entries.names(axis).get(index as usize).is_none_or(|name| *name == names[axis])
+        };
+        self.points(is_it).first().copied()
+    }
+
+    /// The points of allowed entries, zips ignored; no more than two.
+    fn points(&self, allows: impl Fn(Axis, u32) -> bool) -> Vec<Point> {
+        let models = (0..self.inputs_of.len() as u32).filter(|model| allows(Axis::Models, *model));
         let pairs = models.flat_map(|model| self.inputs_of(model).map(move |input| (model, input)));
-        let pairs = pairs.filter(|(_, input)| compiled.allows(Axis::Inputs, *input)).take(2);
+        let pairs = pairs.filter(|(_, input)| allows(Axis::Inputs, *input)).take(2);
         let mut points: Vec<Point> =
             pairs.map(|(model, input)| Point::default().with(Axis::Models, model).with(Axis::Inputs, input)).collect();
-        for axis in Axis::ALL.into_iter().filter(|axis| !matches!(axis, Axis::Models | Axis::Inputs)) {
+        for axis in Axis::ALL.into_iter().filter(|axis| !is_paired(*axis)) {
             let length = self.length(axis).max(usize::from(axis.may_be_absent())) as u32;
-            let allowed: Vec<u32> = (0..length).filter(|index| compiled.allows(axis, *index)).take(2).collect();
+            let allowed: Vec<u32> = (0..length).filter(|index| allows(axis, *index)).take(2).collect();
             let longer = points.iter().flat_map(|point| allowed.iter().map(|index| point.with(axis, *index)));
             points = longer.take(2).collect();
         }
         points
     }
+}
+
+/// Models may have inputs of their own, so that these two axes are walked as one.
+fn is_paired(axis: Axis) -> bool {
+    matches!(axis, Axis::Models | Axis::Inputs)
 }
 
 #[cfg(test)]
@@ -303,7 +320,7 @@ mod tests {
         let space = space("models: [m, { name: n, inputs: { batch: [4, 5] } }]\nvariants: [a, b]");
         let named = |text: &str| space.included(&crate::experiment::parse_selector(text).expect("a selector"));
         let point = named("model=n,variant=b,batch=5").expect("one cell");
-        assert_eq!(Axis::ALL.map(|axis| space.entries.name(&point, axis))[..4], ["n", "b5", "b", "cpu"]);
+        assert_eq!(space.entries.coordinates(&point).path(), "n/b5/b/cpu");
         assert!(named("model=m,variant=a").is_ok());
         assert_eq!(named("model=m"), Err(MatrixError::IncludeUnsaid { axes: vec!["variant"] }));
         for (text, cells) in [("model=n,variant=a", 2), ("model=m,variant=*", 2), ("model=m,variant=a,batch=4", 0)] {

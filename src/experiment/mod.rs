@@ -34,7 +34,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use axis::Axis;
-pub(crate) use axis_map::{AxisMap, Point, fields_schema, telling_axes};
+pub(crate) use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
 pub(crate) use batch_search::BatchSearch;
 pub(crate) use compiled::CompiledSelector;
@@ -417,7 +417,7 @@ impl Selector {
     pub fn axes(&self) -> Vec<Axis> {
         let is_dimension = |key: &String| Axis::of_singular(key).is_none();
         let names = |axis: &Axis| {
-            self.0.keys().any(|key| key == axis.singular() || (*axis == Axis::Inputs && is_dimension(key)))
+            self.0.keys().any(|key| key == axis.singular() || (axis.has_dimensions() && is_dimension(key)))
         };
         Axis::ALL.into_iter().filter(names).collect()
     }

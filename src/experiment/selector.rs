@@ -9,7 +9,7 @@ use globset::{Glob, GlobMatcher};
 use reading::nearest::suggestion;
 
 use super::matrix::Space;
-use super::{Axis, AxisMap, Experiment, Selector};
+use super::{Axis, AxisMap, Entry, Experiment, OnAxis, Selector};
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -127,6 +127,22 @@ impl Vocabulary {
 }
 
 impl Selector {
+    /// Selects one entry.
+    pub(crate) fn of<T: Entry>(entry: &T) -> Self {
+        Selector([(T::AXIS.singular().to_owned(), vec![entry.label()])].into())
+    }
+
+    /// Whether it says something about such entries.
+    pub(crate) fn is_about<T: OnAxis>(&self) -> bool {
+        self.axes().contains(&T::AXIS)
+    }
+
+    /// What it says about others than such entries.
+    pub(crate) fn without<T: OnAxis>(mut self) -> Self {
+        self.0.remove(T::AXIS.singular());
+        self
+    }
+
     /// What an experiment with these names does not know: keys, names, and globs that cannot be read.
     ///
     /// A glob that matches nothing and a size that no input has are no errors: `plan` warns of selectors that select
@@ -201,6 +217,11 @@ impl Matcher {
     pub fn allows(&self, key: &str, value: &str) -> bool {
         let mut said = self.keys.iter().filter(|(name, _)| name == key);
         said.all(|(_, patterns)| patterns.iter().any(|pattern| pattern.matches(key, value)))
+    }
+
+    /// The same of an entry of an axis.
+    pub(crate) fn allows_entry<T: Entry>(&self, entry: &T) -> bool {
+        self.allows(T::AXIS.singular(), &entry.label())
     }
 
     /// The dimensions that the selector asks about.

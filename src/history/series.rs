@@ -9,7 +9,7 @@ use statistics::change_points::{ChangePointRule, change_points};
 use super::Point;
 use crate::data::table::{Table, TableError, Values};
 use crate::diff::frames_differ;
-use crate::experiment::{Axis, AxisMap};
+use crate::experiment::AxisMap;
 use crate::results::{Cell, Estimated};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
@@ -118,7 +118,7 @@ fn of_cell<'a>(
         let before = values.last().map(|value: &Value| value.point);
         let names = &cell.names;
         let is_break = before.is_some_and(|before| {
-            let key = (before, *index, names[Axis::Inputs].as_str(), names[Axis::Devices].as_str());
+            let key = (before, *index, names.input(), names.device());
             *frames.entry(key).or_insert_with(|| frames_differ(&points[before].results, &points[*index].results, names))
         });
         let Estimated { value, low, high, .. } = **estimated;

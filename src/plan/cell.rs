@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CellId;
-use crate::experiment::{Axis, DeviceIndex, InputIndex, ModelIndex, Point, RuntimeIndex, VariantIndex};
+use crate::experiment::{DeviceIndex, InputIndex, ModelIndex, Point, RuntimeIndex, VariantIndex};
 
 /// One point of the matrix. Indices point into the axes of the [`super::Plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,11 +44,6 @@ impl Cell {
 
     /// Whether another cell is this one but for its input.
     pub fn differs_in_input_alone(&self, other: &Cell) -> bool {
-        self.differs_alone_in(Axis::Inputs, other)
-    }
-
-    /// Whether another cell is this one but for its place on an axis, where it may be the same too.
-    pub fn differs_alone_in(&self, free: Axis, other: &Cell) -> bool {
-        Axis::ALL.into_iter().all(|axis| axis == free || self.at[axis] == other.at[axis])
+        self.at.without_input() == other.at.without_input()
     }
 }

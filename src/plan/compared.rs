@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::expand::PlanError;
-use super::{Baseline, Coordinates, Group, names_on};
+use super::{Baseline, Group};
 use crate::experiment::{Axis, Point, Selector};
 use crate::experiment::{CompiledSelector, Space};
 
@@ -36,7 +36,7 @@ impl Compared {
     ) -> Result<Baseline, PlanError> {
         let Compared { axes, selector, is_default } = self;
         let compiled = CompiledSelector::new(selector, &space.entries);
-        let coordinates = |cell: u32| Coordinates::of(&space.entries, &points[cell as usize]);
+        let coordinates = |cell: u32| space.entries.coordinates(&points[cell as usize]);
         let mut name = None;
         for group in groups {
             let mut found = group.cells.iter().copied().filter(|cell| compiled.matches(&points[*cell as usize]));
@@ -45,10 +45,10 @@ impl Compared {
             let first = coordinates(first);
             if let Some(second) = found.next() {
                 let second = coordinates(second);
-                let cells = format!("both {} and {}", names_on(&first, axes), names_on(&second, axes));
+                let cells = format!("both {} and {}", first.on(axes), second.on(axes));
                 return Err(PlanError::BaselineNotOne { selector: selector.to_string(), cells });
             }
-            name.get_or_insert_with(|| names_on(&first, axes));
+            name.get_or_insert_with(|| first.on(axes));
         }
         match name {
             Some(name) => Ok(Baseline { axes: axes.clone(), name, is_default: *is_default }),

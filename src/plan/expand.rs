@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::compared::Compared;
-use super::{Cell, CellId, Coordinates, Group, Plan, Product, pairs};
+use super::{Cell, CellId, Group, Plan, Product, pairs};
 use crate::experiment::{Axis, Combine, Experiment, Matrix, Point, Selector};
 use crate::experiment::{CompiledSelector, Factor, MatrixError, Space};
 
@@ -88,8 +88,7 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
 fn product(space: &Space, factors: &[Factor], matrix: &Matrix) -> Result<Product, MatrixError> {
     let factor = |factor: &Factor| {
         let words: Vec<&str> = factor.axes.iter().map(|axis| axis.plural()).collect();
-        let length = if factor.axes == [Axis::Inputs] { space.inputs_of(0).len() } else { factor.length };
-        (length as u64, words.join("+"))
+        (space.steps(factor, &Point::default()).len() as u64, words.join("+"))
     };
     Ok(Product {
         factors: factors.iter().map(factor).collect(),
@@ -106,19 +105,11 @@ fn points(space: &Space, factors: &[Factor]) -> Vec<Point> {
     for factor in factors {
         let mut next = Vec::new();
         for point in &points {
-            next.extend(steps(space, factor, point).map(|step| step_to(*point, factor, step)));
+            next.extend(space.steps(factor, point).map(|step| step_to(*point, factor, step)));
         }
         points = next;
     }
     points
-}
-
-/// The entries of a factor beside a choice on the factors before it.
-fn steps(space: &Space, factor: &Factor, point: &Point) -> std::ops::Range<u32> {
-    match factor.axes.as_slice() {
-        [Axis::Inputs] => space.inputs_of(point[Axis::Models]),
-        _ => 0..factor.length as u32,
-    }
 }
 
 fn step_to(point: Point, factor: &Factor, step: u32) -> Point {
@@ -135,11 +126,11 @@ fn one_at_a_time(space: &Space, factors: &[Factor], baseline: Option<&Selector>)
         factors.iter().partition(|factor| factor.axes.contains(&Axis::Models));
     let models = of_models
         .iter()
-        .flat_map(|factor| steps(space, factor, &Point::default()).map(|step| step_to(Point::default(), factor, step)));
+        .flat_map(|factor| space.steps(factor, &Point::default()).map(|step| step_to(Point::default(), factor, step)));
     let mut points = Vec::new();
     for model in models {
         let centre = others.iter().try_fold(model, |point, factor| {
-            let mut steps = steps(space, factor, &point);
+            let mut steps = space.steps(factor, &point);
             let first = steps.start;
             let step = steps.find(|step| is_baseline(factor, *step)).unwrap_or(first);
             (step < steps.end.max(first + 1)).then(|| step_to(point, factor, step))
@@ -147,7 +138,7 @@ fn one_at_a_time(space: &Space, factors: &[Factor], baseline: Option<&Selector>)
         let Some(centre) = centre else { continue };
         points.push(centre);
         for factor in &others {
-            let away = steps(space, factor, &centre).map(|step| step_to(centre, factor, step));
+            let away = space.steps(factor, &centre).map(|step| step_to(centre, factor, step));
             points.extend(away.filter(|point| *point != centre));
         }
     }
@@ -181,7 +172,7 @@ fn include(
     for selector in selectors {
         let point = space.included(selector)?;
         if !present.insert(point) {
-            return Err(PlanError::IncludeTwice { cell: Coordinates::of(&space.entries, &point).path() });
+            return Err(PlanError::IncludeTwice { cell: space.entries.coordinates(&point).path() });
         }
         points.push(point);
         product.included += 1;
@@ -202,7 +193,7 @@ fn cells(space: &Space, points: &[Point], compared: Option<&Compared>) -> (Vec<C
             groups.len() as u32 - 1
         });
         groups[group as usize].cells.push(index as u32);
-        let id = CellId::of(&Coordinates::of(&space.entries, at));
+        let id = CellId::of(&space.entries.coordinates(at));
         cells.push(Cell { id, at: *at, group, skip: None });
     }
     (cells, groups)

@@ -65,7 +65,8 @@ pub fn annotate(plan: &mut Plan, facts: &Facts) -> Result<Shapes, Vec<(String, S
         let Some(Some(interface)) = facts.models.get(cell.model().place()) else { continue };
         let key = (cell.model(), cell.input());
         let skip = problems.entry(key).or_insert_with(|| {
-            let model = plan.coordinates(&cell).model();
+            let coordinates = plan.coordinates(&cell);
+            let model = coordinates.model();
             let input = facts.inputs.get(&key).unwrap_or_else(|| plan.input_of(&cell));
             match input.before_search().resolve(interface) {
                 Ok(Resolved { batch: Some(BatchChoice::Fixed), .. }) | Err(ShapeError::FixedBatch { .. })

@@ -8,56 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::data::digest;
-use crate::experiment::Entries;
-use crate::experiment::{Axis, AxisMap, Experiment, InputPoint, Measure, Point, Runtime, Variant};
-
-/// The names of one point of the matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coordinates<'a>(AxisMap<&'a str>);
-
-impl<'a> Coordinates<'a> {
-    /// Those of a point among these entries.
-    pub fn of(entries: &'a Entries, point: &Point) -> Self {
-        Coordinates(AxisMap::of(|axis| entries.name(point, axis)))
-    }
-
-    /// The name on one axis; `-` on one that the specification leaves out.
-    pub fn on(&self, axis: Axis) -> &'a str {
-        self.0[axis]
-    }
-
-    /// Name of the model.
-    pub fn model(&self) -> &'a str {
-        self.on(Axis::Models)
-    }
-
-    /// Name of the input point.
-    pub fn input(&self) -> &'a str {
-        self.on(Axis::Inputs)
-    }
-
-    /// Name of the variant.
-    pub fn variant(&self) -> &'a str {
-        self.on(Axis::Variants)
-    }
-
-    /// Label of the device.
-    pub fn device(&self) -> &'a str {
-        self.on(Axis::Devices)
-    }
-
-    /// The axes that the specification has, with the names on them.
-    pub fn present(&self) -> impl Iterator<Item = (Axis, &'a str)> {
-        let names = self.0;
-        let is_present = move |axis: &Axis| !axis.may_be_absent() || names[*axis] != Axis::ABSENT;
-        Axis::ALL.into_iter().filter(is_present).map(move |axis| (axis, names[axis]))
-    }
-
-    /// The names on the axes that the specification has, joined by `/`.
-    pub fn path(&self) -> String {
-        self.0.path()
-    }
-}
+use crate::experiment::{Axis, Coordinates, Experiment, InputPoint, Measure, Runtime, Variant};
 
 /// The first 8 bytes of SHA-256 over a cell's names; printed as 16 hex digits.
 ///
@@ -70,7 +21,7 @@ impl CellId {
     pub fn of(coordinates: &Coordinates<'_>) -> Self {
         let mut hash = Sha256::new_with_prefix(b"v1");
         let is_in_id = |(axis, name): &(Axis, &&str)| axis.is_always_written() || **name != Axis::ABSENT;
-        for (axis, name) in coordinates.0.iter().filter(is_in_id) {
+        for (axis, name) in coordinates.iter().filter(is_in_id) {
             for text in [axis.singular(), name] {
                 hash.update(b"\0");
                 hash.update(text.as_bytes());
@@ -187,7 +138,7 @@ mod tests {
     use super::*;
 
     fn coordinates<'a>(names: [&'a str; 5]) -> Coordinates<'a> {
-        Coordinates(AxisMap::of(|axis| names.get(axis as usize).copied().unwrap_or(Axis::ABSENT)))
+        Coordinates::of(|axis| names.get(axis as usize).copied().unwrap_or(Axis::ABSENT))
     }
 
     fn id(model: &str, input: &str, variant: &str, device: &str) -> String {

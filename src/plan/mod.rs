@@ -22,7 +22,7 @@ pub use control::place_controls;
 pub use estimate::estimate_before_measuring;
 pub use expand::{PlanError, expand};
 pub use facts::{Facts, Shapes, annotate};
-pub use id::{CellId, Coordinates, definition};
+pub use id::{CellId, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
 pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
@@ -31,8 +31,7 @@ pub use sides::{BothSides, PlannedSide, both_sides};
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::Entries;
-use crate::experiment::{Axis, Combine, Experiment, InputPoint, OnAxis};
+use crate::experiment::{Axis, Combine, Coordinates, Entries, Experiment, InputPoint, OnAxis, Space};
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,9 +163,14 @@ impl Plan {
         self.axes.names(axis)
     }
 
+    /// The names of such entries.
+    pub fn names_of<T: OnAxis>(&self) -> &[String] {
+        self.names(T::AXIS)
+    }
+
     /// The name of an entry.
-    pub fn name<I: OnAxis>(&self, index: I) -> Option<&str> {
-        self.names(I::AXIS).get(index.into()).map(String::as_str)
+    pub fn name<I: OnAxis + Into<usize>>(&self, index: I) -> Option<&str> {
+        self.names_of::<I>().get(index.into()).map(String::as_str)
     }
 
     /// Every input point that some model is fed; the experiment's own first, then each model's.
@@ -181,7 +185,7 @@ impl Plan {
 
     /// Names of a cell's coordinates.
     pub fn coordinates(&self, cell: &Cell) -> Coordinates<'_> {
-        Coordinates::of(&self.axes, &cell.at)
+        self.axes.coordinates(&cell.at)
     }
 
     /// The readable path of a cell: `mlp/b1/fp32/cpu`, and `mlp/b1/fp32/cpu/1.31.1` where there are runtimes.
@@ -229,16 +233,16 @@ impl Plan {
         others.filter_map(|(index, cell)| Some((self.baseline_of(cell)?, index)))
     }
 
-    /// Whether the cells of a group differ on this axis.
-    pub fn compares(&self, axis: Axis) -> bool {
-        self.baseline.as_ref().is_some_and(|baseline| baseline.axes.contains(&axis))
+    /// Whether the cells of a group differ in such entries.
+    pub fn compares<T: OnAxis>(&self) -> bool {
+        self.baseline.as_ref().is_some_and(|baseline| baseline.axes.contains(&T::AXIS))
     }
 
     /// The cell's names on the compared axes, as in [`Baseline::name`]; its variant where nothing is compared.
     pub fn entry(&self, cell: &Cell) -> String {
         let coordinates = self.coordinates(cell);
         match &self.baseline {
-            Some(baseline) => names_on(&coordinates, &baseline.axes),
+            Some(baseline) => coordinates.on(&baseline.axes),
             None => coordinates.variant().to_owned(),
         }
     }
@@ -269,8 +273,8 @@ impl Plan {
             |group: &Group| group.cells.iter().chain(&group.baseline).all(|cell| within(*cell, self.cells.len()));
         let controls_fit = self.controls.iter().all(|cell| within(*cell, self.cells.len()));
         let groups_fit = self.groups.iter().all(|group| !group.cells.is_empty() && of_cells(group));
-        // Inputs of models stand behind those of the experiment.
-        let is_same = |axis: Axis| axis == Axis::Inputs || self.names(axis).len() == experiment.names(axis).len();
+        let space = Space::of(experiment);
+        let is_same = |axis: Axis| self.names(axis).len() == space.entries.names(axis).len();
         cells_fit && groups_fit && controls_fit && Axis::ALL.into_iter().all(is_same)
     }
 
@@ -282,11 +286,6 @@ impl Plan {
         });
         self.cells[cell].skip = Some(index as u32);
     }
-}
-
-/// The names on these axes, joined by `/`.
-fn names_on(coordinates: &Coordinates<'_>, axes: &[Axis]) -> String {
-    axes.iter().map(|axis| coordinates.on(*axis)).collect::<Vec<_>>().join("/")
 }
 
 #[cfg(test)]

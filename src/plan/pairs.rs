@@ -1,8 +1,8 @@
 //! The plan of cells that are given one by one, in pairs: both sides of a diff that is measured again.
 
 use super::expand::PlanError;
-use super::{Baseline, Cell, CellId, Coordinates, Group, Plan, Product};
-use crate::experiment::{Axis, AxisMap, CellPair, Experiment, Point, Space};
+use super::{Baseline, Cell, CellId, Group, Plan, Product};
+use crate::experiment::{Axis, CellPair, Experiment, Space};
 
 /// One group for each pair, its first cell the baseline; a cell without another is a group of its own.
 ///
@@ -16,8 +16,8 @@ pub(super) fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
         let group = groups.len() as u32;
         let first = cells.len() as u32;
         for names in std::iter::once(&pair.baseline).chain(&pair.candidate) {
-            let at = point(&space, names).ok_or_else(|| PlanError::NoSuchCell { cell: names.path() })?;
-            cells.push(Cell { id: CellId::of(&Coordinates::of(&space.entries, &at)), at, group, skip: None });
+            let at = space.point(names).ok_or_else(|| PlanError::NoSuchCell { cell: names.path() })?;
+            cells.push(Cell { id: CellId::of(&space.entries.coordinates(&at)), at, group, skip: None });
         }
         groups.push(Group { cells: (first..cells.len() as u32).collect(), baseline: Some(first), part: 0 });
     }
@@ -53,21 +53,4 @@ fn compared(pairs: &[CellPair]) -> Vec<Axis> {
         pairs.iter().any(differs)
     };
     Axis::ALL.into_iter().filter(differ).collect()
-}
-
-/// The point of these names; of inputs the model's own are meant.
-fn point(space: &Space, names: &AxisMap<String>) -> Option<Point> {
-    let index = |axis: Axis| {
-        let mut known = space.entries.names(axis).iter();
-        known.position(|name| *name == names[axis]).map(|index| index as u32)
-    };
-    let model = index(Axis::Models)?;
-    let inputs = space.entries.names(Axis::Inputs);
-    let input = space.inputs_of(model).find(|input| inputs[*input as usize] == names[Axis::Inputs])?;
-    let mut point = Point::default().with(Axis::Models, model).with(Axis::Inputs, input);
-    for axis in Axis::ALL.into_iter().filter(|axis| !matches!(axis, Axis::Models | Axis::Inputs)) {
-        let is_absent = axis.may_be_absent() && space.entries.names(axis).is_empty();
-        point[axis] = if is_absent { 0 } else { index(axis)? };
-    }
-    Some(point)
 }

@@ -4,12 +4,11 @@
 //! Entries that differ stand on their axis twice, under their name with `@a` and `@b`. Deliberately absent: which files
 //! are the same, which the caller knows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::{Cell, CellId, Plan};
 use crate::experiment::{
-    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, InputPoint, Matrix, Measure, Model, Runtime,
-    Variant,
+    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, InputPoint, Matrix, Measure, Model, Variant,
 };
 
 /// One side: what it asks for, and its own plan.
@@ -80,12 +79,18 @@ impl<'a> Join<'a> {
         is_same_file: &dyn Fn(&Model, &Model) -> bool,
     ) -> Self {
         let (from, to) = (baseline.experiment, candidate.experiment);
-        let models = differing(&from.models, &to.models, is_same_file);
-        let variants = differing(&from.variants, &to.variants, &|one: &Variant, other| one == other);
-        let runtimes = differing(&from.runtimes, &to.runtimes, &|one: &Runtime, other| one == other);
-        let mut by_axis: BTreeMap<Axis, Vec<String>> =
-            BTreeMap::from([(Axis::Models, models), (Axis::Variants, variants), (Axis::Runtimes, runtimes)]);
-        Join { baseline, candidate, differ: AxisMap::of(|axis| by_axis.remove(&axis).unwrap_or_default()) }
+        let mut join = Join { baseline, candidate, differ: AxisMap::default() };
+        join.find_differing(&from.models, &to.models, is_same_file);
+        join.find_differing(&from.variants, &to.variants, &|one, other| one == other);
+        join.find_differing(&from.runtimes, &to.runtimes, &|one, other| one == other);
+        join
+    }
+
+    /// Finds the names that do not mean the same on both sides.
+    fn find_differing<T: Entry>(&mut self, from: &[T], to: &[T], is_same: &dyn Fn(&T, &T) -> bool) {
+        let other = |entry: &T| from.iter().find(|known| known.label() == entry.label());
+        let differ = to.iter().filter(|entry| other(entry).is_some_and(|known| !is_same(known, entry)));
+        self.differ[T::AXIS] = differ.map(Entry::label).collect();
     }
 
     /// The name of an entry here.
@@ -94,9 +99,13 @@ impl<'a> Join<'a> {
         if differs { format!("{name}@{side}") } else { name.to_owned() }
     }
 
+    fn name_of<T: Entry>(&self, entry: &T, side: char) -> String {
+        self.name(T::AXIS, &entry.label(), side)
+    }
+
     fn names(&self, plan: &Plan, cell: &Cell, side: char) -> AxisMap<String> {
         let coordinates = plan.coordinates(cell);
-        AxisMap::of(|axis| self.name(axis, coordinates.on(axis), side))
+        AxisMap::of(|axis| self.name(axis, coordinates[axis], side))
     }
 
     /// A cell on both sides; `None` where it is made of the same entries. How it is measured is the newer side's for both.
@@ -115,10 +124,9 @@ impl<'a> Join<'a> {
         let (from, to) = (self.baseline.experiment, self.candidate.experiment);
         let design = if to.measure.design == Design::Slices { Design::Slices } else { Design::Blocks };
         Experiment {
-            models: self
-                .merged(Axis::Models, &self.models(from, 'a'), &self.models(to, 'b'), |model, name| model.name = name),
-            variants: self.merged(Axis::Variants, &from.variants, &to.variants, |variant, name| variant.name = name),
-            runtimes: self.merged(Axis::Runtimes, &from.runtimes, &to.runtimes, |runtime, name| runtime.name = name),
+            models: self.merged(&self.models(from, 'a'), &self.models(to, 'b'), |model, name| model.name = name),
+            variants: self.merged(&from.variants, &to.variants, |variant, name| variant.name = name),
+            runtimes: self.merged(&from.runtimes, &to.runtimes, |runtime, name| runtime.name = name),
             inputs: Vec::new(),
             dataset: None,
             pairs,
@@ -140,7 +148,8 @@ impl<'a> Join<'a> {
             let inputs: Vec<InputPoint> = model.inputs.clone().unwrap_or_else(|| experiment.inputs.clone());
             let dataset = model.dataset.clone().or_else(|| experiment.dataset.clone());
             let mut files = model.files.clone();
-            let renamed = model.files.iter().map(|(name, file)| (self.name(Axis::Variants, name, side), file.clone()));
+            let own = |variant: &Variant| Some((self.name_of(variant, side), files.get(&variant.name)?.clone()));
+            let renamed: Vec<_> = experiment.variants.iter().filter_map(own).collect();
             files.extend(renamed);
             Model { inputs: Some(inputs), dataset, files, ..model.clone() }
         };
@@ -148,10 +157,10 @@ impl<'a> Join<'a> {
     }
 
     /// The entries of both sides, those that differ twice.
-    fn merged<T: Clone + Entry>(&self, axis: Axis, from: &[T], to: &[T], rename: fn(&mut T, String)) -> Vec<T> {
+    fn merged<T: Clone + Entry>(&self, from: &[T], to: &[T], rename: fn(&mut T, String)) -> Vec<T> {
         let named = |entry: &T, side: char| {
             let mut entry = entry.clone();
-            let name = self.name(axis, &entry.label(), side);
+            let name = self.name_of(&entry, side);
             rename(&mut entry, name);
             entry
         };
@@ -163,10 +172,4 @@ impl<'a> Join<'a> {
         }
         all
     }
-}
-
-/// The names of both sides that do not mean the same on both.
-fn differing<T: Entry>(from: &[T], to: &[T], is_same: &dyn Fn(&T, &T) -> bool) -> Vec<String> {
-    let other = |entry: &T| from.iter().find(|known| known.label() == entry.label());
-    to.iter().filter(|entry| other(entry).is_some_and(|known| !is_same(known, entry))).map(Entry::label).collect()
 }

@@ -93,7 +93,7 @@ fn cells(record: &Record) -> Result<Table, TableError> {
         ("id", text(&|cell| cell.id.to_string())),
         ("definition", manifest.definitions.clone().into()),
     ];
-    let names = Axis::ALL.map(|axis| (axis.singular(), text(&|cell| plan.coordinates(cell).on(axis).to_owned())));
+    let names = Axis::ALL.map(|axis| (axis.singular(), text(&|cell| plan.coordinates(cell)[axis].to_owned())));
     let others = [("model_sha256", optional(&model_hash)), ("skipped", optional(&skipped))];
     Table::of(identity.into_iter().chain(names).chain(others))
 }

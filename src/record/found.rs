@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{InferenceCost, Manifest, RuntimeUsed};
 use crate::device::look::Look;
-use crate::experiment::{Axis, DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
+use crate::experiment::{DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
 use crate::plan::Cell;
 use crate::prepare::models::Recipe;
 use crate::quality::accuracy::Score;
@@ -279,7 +279,7 @@ impl Manifest {
 
     /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
     pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, RuntimeUsed)> {
-        let named = self.plan.names(Axis::Runtimes).iter().zip(&self.runtimes).enumerate();
+        let named = self.plan.names_of::<RuntimeIndex>().iter().zip(&self.runtimes).enumerate();
         let named = named.filter_map(|(index, (name, used))| Some((Some(name.as_str()), used.as_ref()?, index)));
         let alone = self.runtime.iter().map(|used| (None, used, 0));
         alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index.into())))

@@ -40,7 +40,7 @@ pub(crate) use test_cases::{TestCase, TestOutcome};
 pub(crate) use trust::Trust;
 
 use super::plots::{Plot, Plots};
-use crate::experiment::{Axis, AxisMap};
+use crate::experiment::Axis;
 use crate::results::{Cell, Compared, Results};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
@@ -104,10 +104,15 @@ impl<'a> Reader<'a> {
         self.differing.contains(&axis)
     }
 
+    /// Whether names tell an axis.
+    pub(super) fn is_told(&self, axis: Axis) -> bool {
+        axis.is_always_told() || self.has_several(axis)
+    }
+
     /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
     /// cells that run differ.
     fn naming_axes(&self) -> Vec<Axis> {
-        let says_something = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs) || self.has_several(*axis);
+        let says_something = |axis: &Axis| axis.is_workload() || self.has_several(*axis);
         let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
         axes.sort_by_key(|axis| self.results.compares(*axis));
         axes
@@ -165,21 +170,9 @@ impl<'a> Reader<'a> {
         let shared = |axis: &Axis| {
             let mut names = cells.clone().map(|cell| &cell.names[*axis]);
             let first = names.next()?;
-            let is_told = *axis == Axis::Models || self.has_several(*axis);
-            (is_told && names.all(|name| name == first)).then_some(first.as_str())
+            (self.is_told(*axis) && names.all(|name| name == first)).then_some(first.as_str())
         };
         Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
-    }
-
-    /// What a cell is called beside those of its model, whatever their inputs: `fp16`, with device and runtime where cells
-    /// that run differ in them.
-    fn name_without_input(&self, names: &AxisMap<String>) -> String {
-        let is_named = |axis: &Axis| match axis {
-            Axis::Models | Axis::Inputs => false,
-            Axis::Variants => true,
-            _ => self.has_several(*axis),
-        };
-        names.on(&Axis::ALL.into_iter().filter(is_named).collect::<Vec<_>>())
     }
 }
 
@@ -188,7 +181,7 @@ impl<'a> Reader<'a> {
 pub(super) fn name_among(cells: &[&Cell], cell: &Cell) -> String {
     let differ = |axis: &Axis| cells.iter().any(|other| other.names[*axis] != cells[0].names[*axis]);
     let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differ).collect();
-    if axes.is_empty() { cell.names[Axis::Variants].clone() } else { cell.names.on(&axes) }
+    if axes.is_empty() { cell.names.variant().to_owned() } else { cell.names.on(&axes) }
 }
 
 /// A page.

@@ -125,7 +125,7 @@ impl Results {
     /// What is compared, as the baseline is named; the variant where nothing is.
     pub(crate) fn entry(&self, names: &AxisMap<String>) -> String {
         let axes: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| self.compares(*axis)).collect();
-        if axes.is_empty() { names[Axis::Variants].clone() } else { names.on(&axes) }
+        if axes.is_empty() { names.variant().to_owned() } else { names.on(&axes) }
     }
 
     /// Whether others are compared with this cell.

@@ -157,7 +157,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
     Cell {
         id: cell.id.to_string(),
         definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
-        names: AxisMap::of(|axis| names.on(axis).to_owned()),
+        names: AxisMap::of(|axis| names[axis].to_owned()),
         group: cell.group,
         status: status(skip.is_some(), summary.runs),
         skipped: skip.map(|skip| Skipped {

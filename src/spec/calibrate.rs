@@ -1,9 +1,7 @@
 //! An experiment turned into its own calibration: the baseline against itself and against copies that are slower by a
 //! known share (method 8.2).
 
-use std::collections::BTreeMap;
-
-use crate::experiment::{Aa, Axis, Compare, Design, Experiment, Require, Selector, Variant};
+use crate::experiment::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
 use crate::vocabulary::quantity::Ratio;
 
 /// The variant that is the baseline's double.
@@ -15,12 +13,10 @@ pub const SAME: &str = "same";
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
 /// variants, questions, goals, tables, conditions, the budget; and so are data that are not timed.
 pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -> Experiment {
-    let names_variants = |selector: &&Selector| selector.axes().contains(&Axis::Variants);
+    let names_variants = |selector: &&Selector| selector.is_about::<Variant>();
     let named = experiment.compare.baseline.as_ref().filter(names_variants);
     let matcher = named.map(Selector::matcher);
-    let is_named = |variant: &&Variant| {
-        matcher.as_ref().is_some_and(|names| names.allows(Axis::Variants.singular(), &variant.name))
-    };
+    let is_named = |variant: &&Variant| matcher.as_ref().is_some_and(|names| names.allows_entry(*variant));
     let base = experiment.variants.iter().find(is_named);
     let base = base.or(experiment.variants.first()).cloned().unwrap_or_default();
     let mut variants = vec![base.clone(), Variant { name: SAME.to_owned(), ..base.clone() }];
@@ -41,11 +37,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
         variants,
         matrix,
         measure,
-        compare: Compare {
-            baseline: Some(Selector(BTreeMap::from([(Axis::Variants.singular().to_owned(), vec![base.name])]))),
-            margin: experiment.compare.margin,
-            aa: Aa::Off,
-        },
+        compare: Compare { baseline: Some(Selector::of(&base)), margin: experiment.compare.margin, aa: Aa::Off },
         budget: None,
         require: Require { grade: None, ..experiment.require },
         choose: None,

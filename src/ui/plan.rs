@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 pub use settings::equal_variants;
 
-use crate::experiment::{Axis, Design, Experiment};
+use crate::experiment::{Design, Experiment, Model};
 use crate::plan::{CellForecast, Group, Plan, PlannedRun, block_order};
 use crate::report::format::count;
 use crate::run::Prepared;
@@ -69,7 +69,7 @@ fn product(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt:
 
 /// Which dimension `batch` means, for each model where it is not plain.
 fn batch_dimensions(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
-    for (model, name) in prepared.models.iter().zip(prepared.plan.names(Axis::Models)) {
+    for (model, name) in prepared.models.iter().zip(prepared.plan.names_of::<Model>()) {
         if let Some(choice) = model.shapes.values().find_map(|shapes| shapes.batch.as_ref()) {
             writeln!(text, "{:<11}{name}: {choice}", "batch")?;
         }

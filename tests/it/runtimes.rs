@@ -92,7 +92,7 @@ fn versions_by_runtime(record: &Record) -> BTreeMap<String, BTreeSet<String>> {
     for run in record.runs.iter().filter(|run| run.outcome == Outcome::Completed) {
         let cell = plan.cells.iter().find(|cell| cell.id == run.cell).unwrap();
         let version = run.data.placement.clone().unwrap().runtime_version.unwrap();
-        versions.entry(plan.coordinates(cell).on(Axis::Runtimes).to_owned()).or_default().insert(version);
+        versions.entry(plan.coordinates(cell)[Axis::Runtimes].to_owned()).or_default().insert(version);
     }
     versions
 }

@@ -124,6 +124,17 @@ fn crates_are_named_where_they_belong() {
     }
 }
 
+/// The files that name one of these variants behind `prefix`, or all of them at once.
+fn naming(prefix: &str, variants: &[&str]) -> Vec<String> {
+    let names = |text: &str| {
+        names_behind(text, prefix).any(|name| variants.contains(&name.as_str())) || text.contains(&format!("{prefix}*"))
+    };
+    let naming = sources_without_tests().into_iter().filter(|(_, text)| names(text));
+    let mut found: Vec<String> = naming.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    found.sort();
+    found
+}
+
 /// Who acts on a verdict asks what it claims, so that another word is a row of its table; these make one or sort by all.
 #[test]
 fn few_files_name_the_variants_of_a_verdict() {
@@ -134,12 +145,25 @@ fn few_files_name_the_variants_of_a_verdict() {
         "diff/verdict.rs",
         "judge/compare/pair.rs",
     ];
-    let variants = ["Better", "Worse", "Equivalent", "Inconclusive"];
-    let names = |text: &str| names_behind(text, "Verdict::").any(|name| variants.contains(&name.as_str()));
-    let naming = sources_without_tests().into_iter().filter(|(_, text)| names(text));
-    let mut found: Vec<String> = naming.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
-    found.sort();
-    assert_eq!(found, PLACES);
+    assert_eq!(naming("Verdict::", &["Better", "Worse", "Equivalent", "Inconclusive"]), PLACES);
+}
+
+/// Who treats an axis otherwise than others asks for a fact of it, or names the entry that it is about, so that another axis
+/// is a row of its table; these declare them, or hold a rule that is one axis's own.
+#[test]
+fn few_files_name_the_variants_of_an_axis() {
+    const PLACES: [&str; 9] = [
+        "experiment/axis.rs",
+        "experiment/axis_map.rs",
+        "experiment/compiled.rs",
+        "experiment/entries.rs",
+        "experiment/index.rs",
+        "experiment/matrix.rs",
+        "experiment/mod.rs",
+        "experiment/selector.rs",
+        "plan/expand.rs",
+    ];
+    assert_eq!(naming("Axis::", &["Models", "Inputs", "Variants", "Devices", "Runtimes"]), PLACES);
 }
 
 /// What a worker does is told by its parent, between commands.

@@ -202,7 +202,7 @@ impl Measurement<'_> {
     ) -> Result<Diff, Error> {
         let names = |plan: &Plan, cell: &Cell| {
             let coordinates = plan.coordinates(cell);
-            AxisMap::of(|axis| coordinates.on(axis).to_owned())
+            AxisMap::of(|axis| coordinates[axis].to_owned())
         };
         let known: HashMap<String, AxisMap<String>> =
             to_plan.cells.iter().map(|cell| (cell.id.to_string(), names(to_plan, cell))).collect();

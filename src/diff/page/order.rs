@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 use statistics::Verdict;
 
 use crate::diff::{Diff, Held, Reason, Row};
-use crate::experiment::Axis;
 use crate::vocabulary::metric::MetricReference;
 
 use super::is_headline;
@@ -76,7 +75,7 @@ impl<'a> Shown<'a> {
         // What is the same in every run is the same at every input.
         let mut told = HashSet::new();
         let mut is_told = |row: &Row| {
-            let names = row.names.clone().with(Axis::Inputs, String::new());
+            let names = row.names.clone().without_input();
             row.metric.metric.is_constant() && !told.insert((names, row.metric.to_string()))
         };
         // Where latency is not compared, the metrics are those that were asked for.

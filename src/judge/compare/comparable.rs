@@ -95,9 +95,8 @@ pub(super) fn comparable(plan: &Plan, summary: &Summary, metrics: &[MetricRefere
 /// Whether models could stand in for each other: the specification says so, or leaves nothing else to choose.
 fn models_compete(plan: &Plan) -> bool {
     let is_asked = plan.baseline.as_ref().is_some_and(|baseline| !baseline.is_default);
-    let may_differ = |axis: Axis| matches!(axis, Axis::Models | Axis::Inputs);
-    let nothing_else = Axis::ALL.into_iter().all(|axis| may_differ(axis) || plan.names(axis).len() <= 1);
-    plan.compares(Axis::Models) && (is_asked || nothing_else)
+    let nothing_else = Axis::ALL.into_iter().all(|axis| axis.is_workload() || plan.names(axis).len() <= 1);
+    plan.compares::<ModelIndex>() && (is_asked || nothing_else)
 }
 
 /// All that an input says but for its name and its batch.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::CellSummary;
-use crate::experiment::{Axis, Provider, Variant};
+use crate::experiment::{Point, Provider, Variant};
 use crate::judge::diagnosis::{Facts, Limit, RooflineShare, Scaling, diagnose};
 use crate::plan::Cell;
 use crate::record::{Manifest, Traffic};
@@ -18,7 +18,7 @@ const THROTTLED: [Code; 2] = [Code::CpuThrottled, Code::GpuThrottled];
 pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
     let mut by_variant = ByVariant::new();
     for (cell, summary) in manifest.plan.cells.iter().zip(&*cells) {
-        by_variant.entry(without_variant(cell)).or_default().push((cell, summary));
+        by_variant.entry(cell.at.without_variant()).or_default().push((cell, summary));
     }
     let all = manifest.plan.cells.iter().zip(&*cells);
     let diagnoses: Vec<_> = all.map(|(cell, summary)| diagnose(&facts(manifest, cell, summary, &by_variant))).collect();
@@ -28,11 +28,7 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
 }
 
 /// Cells that differ in their variant alone.
-type ByVariant<'a> = HashMap<[u32; Axis::ALL.len()], Vec<(&'a Cell, &'a CellSummary)>>;
-
-fn without_variant(cell: &Cell) -> [u32; Axis::ALL.len()] {
-    Axis::ALL.map(|axis| if axis == Axis::Variants { 0 } else { cell.at[axis] })
-}
+type ByVariant<'a> = HashMap<Point, Vec<(&'a Cell, &'a CellSummary)>>;
 
 /// Of a cell, among all others of its record.
 fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Facts {
@@ -89,7 +85,7 @@ fn scaling(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVari
     // Of few experiments is there anything to look for among all cells.
     alike.contains(&true).then_some(())?;
     let is_candidate = |other: &Cell| alike.get(other.variant().place()).is_some_and(|is| *is);
-    let others = all.get(&without_variant(cell))?.iter().filter(|(other, _)| is_candidate(other));
+    let others = all.get(&cell.at.without_variant())?.iter().filter(|(other, _)| is_candidate(other));
     let others = others.map(|(other, summary)| (manifest.threads_of(other), summary));
     // Of several the first: the last of equals is the greatest.
     let fewer = others.filter(|(fewer, _)| (1..threads).contains(fewer)).rev();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::super::Manifest;
 use super::super::manifest::MachineUsed;
 use super::{MergeError, Part};
-use crate::experiment::{Axis, Device, Entries, Point};
-use crate::plan::{Cell, CellId, Coordinates, Group, Plan, Skip, SkipKind};
+use crate::experiment::{AxisMap, Device, DeviceIndex, Entries, Experiment, Point};
+use crate::plan::{Cell, CellId, Group, Plan, Skip, SkipKind};
 
 /// The cells of the whole.
 pub(super) struct Joined {
@@ -69,7 +69,7 @@ impl Joined {
                     old,
                     machine,
                     group,
-                    at: cell.at.with(Axis::Inputs, 0),
+                    at: cell.at.without_input(),
                     part: speaks[&(machine, old)].unwrap_or(0),
                 });
             }
@@ -124,26 +124,24 @@ impl Joined {
         manifest.machines.iter().flat_map(of_machine).collect()
     }
 
-    /// The plan of the whole; `labels` are those of the devices axis.
-    pub(super) fn plan(&self, old: &Plan, labels: Vec<String>, parts: &[Part]) -> Plan {
-        let devices = old.names(Axis::Devices).len();
-        let mut names = crate::experiment::AxisMap::of(|axis| old.names(axis).to_vec());
-        names[Axis::Devices] = labels;
-        let axes = Entries::new(names, old.axes.inputs().clone());
+    /// The plan of the whole, which has the devices of every machine.
+    pub(super) fn plan(&self, old: &Plan, whole: &Experiment, parts: &[Part]) -> Plan {
+        let devices = old.names_of::<Device>().len();
+        let axes = Entries::new(AxisMap::of(|axis| whole.names(axis)), old.axes.inputs().clone());
         let mut groups = vec![Group { cells: Vec::new(), baseline: None, part: 0 }; self.groups.len()];
         let mut cells = Vec::new();
         for (index, cell) in self.cells.iter().enumerate() {
             let from = &old.cells[cell.old];
             let mut at = from.at;
             if self.is_several {
-                at[Axis::Devices] += (cell.machine * devices) as u32;
+                at = at.moved_to(DeviceIndex::from(cell.machine * devices + from.device().place()));
             }
             groups[cell.group].cells.push(index as u32);
             groups[cell.group].part = cell.part as u32;
             if old.is_baseline(from) {
                 groups[cell.group].baseline = Some(index as u32);
             }
-            let id = CellId::of(&Coordinates::of(&axes, &at));
+            let id = CellId::of(&axes.coordinates(&at));
             cells.push(Cell { id, at, group: cell.group as u32, skip: None });
         }
         let controls = self.controls(parts);

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use self::matrix::Joined;
 use super::manifest::MachineUsed;
 use super::{FORMAT, Manifest, Record, StoredRun, journal};
-use crate::experiment::Axis;
+use crate::experiment::Device;
 use crate::plan::{CellId, SkipKind};
 
 /// A record, and the machine that it was measured on, by its name.
@@ -90,8 +90,7 @@ pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<Store
     }
     let machines = machines(parts);
     let is_several = machines.len() > 1;
-    let compares_devices = first.manifest.plan.compares(Axis::Devices);
-    if is_several && compares_devices {
+    if is_several && first.manifest.plan.compares::<Device>() {
         return Err(MergeError::Devices);
     }
     let joined = Joined::of(parts, &machines)?;
@@ -116,7 +115,7 @@ pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<Store
     if is_several {
         manifest.experiment.devices = joined.devices(&manifest);
     }
-    manifest.plan = joined.plan(&first.manifest.plan, manifest.experiment.names(Axis::Devices), parts);
+    manifest.plan = joined.plan(&first.manifest.plan, &manifest.experiment, parts);
     manifest.restrictions = restrictions(parts, &manifest);
     if parts.iter().any(|part| part.record.manifest.revision != first.manifest.revision) {
         manifest.revision = None;

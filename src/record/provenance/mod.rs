@@ -52,18 +52,18 @@ pub(crate) struct Field {
     pub class: Class,
     /// What it is.
     pub meaning: &'static str,
-    /// Where it is a list with rows for entries of an axis: that axis, and the key of a row that names the entry. A cell
-    /// is told by the row of its own entry alone.
-    pub rows_of: Option<(Axis, &'static str)>,
+    /// Where it is a list with rows for entries of an axis: the key of a row that names the entry. A cell is told by the row
+    /// of its own entry alone.
+    pub rows_by: Option<&'static str>,
     /// It differs from record to record by itself, so that a difference is not worth a word.
     pub is_passing: bool,
     source: Source,
 }
 
 impl Field {
-    /// A list whose rows are for entries of an axis, by this key.
-    const fn by(self, axis: Axis, key: &'static str) -> Self {
-        Field { rows_of: Some((axis, key)), ..self }
+    /// A list whose rows are for entries of the axis that this key names, or that the fact itself is called like.
+    const fn by(self, key: &'static str) -> Self {
+        Field { rows_by: Some(key), ..self }
     }
 
     /// It differs from record to record by itself.
@@ -73,7 +73,8 @@ impl Field {
 
     /// What of a value speaks about the entry `name(axis)`; nothing where no row does.
     pub(crate) fn about<'a>(&self, value: &'a Value, name: impl Fn(Axis) -> &'a str) -> Option<&'a Value> {
-        let Some((axis, key)) = self.rows_of else { return Some(value) };
+        let Some(key) = self.rows_by else { return Some(value) };
+        let axis = Axis::of_singular(key).or(Axis::of_plural(self.name))?;
         let Some(rows) = value.as_array() else { return Some(value) };
         let is_it = |row: &&Value| match row.get(key) {
             // A runtime without a name is that of cells without a runtime.
@@ -90,11 +91,11 @@ pub(crate) fn field(name: &str) -> Option<&'static Field> {
 }
 
 const fn host(name: &'static str, class: Class, source: fn(&Host) -> Value, meaning: &'static str) -> Field {
-    Field { name, class, meaning, rows_of: None, is_passing: false, source: Source::Host(source) }
+    Field { name, class, meaning, rows_by: None, is_passing: false, source: Source::Host(source) }
 }
 
 const fn of(name: &'static str, class: Class, source: fn(&Manifest) -> Value, meaning: &'static str) -> Field {
-    Field { name, class, meaning, rows_of: None, is_passing: false, source: Source::Manifest(source) }
+    Field { name, class, meaning, rows_by: None, is_passing: false, source: Source::Manifest(source) }
 }
 
 use Class::{Context, Frame, Subject};
@@ -103,12 +104,12 @@ use Class::{Context, Frame, Subject};
 #[rustfmt::skip]
 pub(crate) const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
-    of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by(Axis::Models, "name"),
+    of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by("name"),
     of("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
-    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by(Axis::Models, "model"),
+    of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by("model"),
     of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
-    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by(Axis::Runtimes, "name"),
-    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by(Axis::Devices, "device"),
+    of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by("name"),
+    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by("device"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),
@@ -119,11 +120,11 @@ pub(crate) const FIELDS: &[Field] = &[
     host("memory_gib", Frame, |host| json!(memory_gib(host)), "memory, rounded up to whole GiB, since kernels keep some for themselves"),
     host("system", Frame, |host| json!(host.system), "operating system and architecture"),
     of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
-    of("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by(Axis::Inputs, "name"),
+    of("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by("name"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
-    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by(Axis::Devices, "device"),
+    of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by("device"),
     of("input_sets", Frame, |manifest| json!(manifest.experiment.measure.inputs), "distinct input sets"),
     of("timing", Frame, |_| json!(measure::TIMING_VERSION), "version of what is timed"),
 
@@ -143,7 +144,7 @@ pub(crate) const FIELDS: &[Field] = &[
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
     of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processor time used by other processes when the record began, in processors").passing(),
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then").passing(),
-    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by(Axis::Devices, "device"),
+    of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by("device"),
     of("idle_watts", Context, idle_watts, "idle power of each of these GPUs and, as `packages`, of the processors").passing(),
     of("peaks", Context, |manifest| json!(manifest.peaks()), "highest measured operations per second of the machine, by device, threads and data type").passing(),
     of("bandwidths", Context, |manifest| json!(manifest.bandwidths()), "highest measured memory bandwidth in bytes per second, by device, threads and size").passing(),

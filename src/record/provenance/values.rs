@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::alike;
 use crate::device::look::Look;
-use crate::experiment::{Axis, InputPoint};
+use crate::experiment::{InputPoint, Model};
 use crate::machine::host::Host;
 use crate::record::{
     DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin,
@@ -71,7 +71,7 @@ pub(super) fn models(manifest: &Manifest) -> Value {
             "costs": costs.collect::<BTreeMap<_, _>>(),
         }))
     };
-    plan.names(Axis::Models).iter().zip(&manifest.models).filter_map(model).collect()
+    plan.names_of::<Model>().iter().zip(&manifest.models).filter_map(model).collect()
 }
 
 /// What is counted by name; nothing where nothing is known.
@@ -95,7 +95,7 @@ pub(super) fn files(manifest: &Manifest) -> Value {
 }
 
 pub(super) fn datasets(manifest: &Manifest) -> Value {
-    let named = manifest.plan.names(Axis::Models).iter().zip(&manifest.datasets);
+    let named = manifest.plan.names_of::<Model>().iter().zip(&manifest.datasets);
     let dataset = |(model, data): (&String, &Option<DatasetFile>)| {
         let data = data.as_ref()?;
         Some(

@@ -166,10 +166,11 @@ impl<'a> Held<'a> {
             let first = &all.first()?.names[axis];
             all.iter().all(|cell| cell.names[axis] == *first).then(|| first.clone())
         };
-        let place = |axis: &Axis| shared(*axis).filter(|_| *axis != Axis::Models && reader.has_several(*axis));
+        let (always, others): (Vec<Axis>, Vec<Axis>) = Axis::ALL.into_iter().partition(|axis| axis.is_always_told());
+        let several = others.into_iter().filter(|axis| reader.has_several(*axis));
         Held {
-            model: shared(Axis::Models).unwrap_or_default(),
-            places: vec![Axis::ALL.iter().filter_map(place).collect::<Vec<_>>().join(", ")],
+            model: always.into_iter().filter_map(shared).collect::<Vec<_>>().join(", "),
+            places: vec![several.filter_map(shared).collect::<Vec<_>>().join(", ")],
             end: end(contest),
             choice: chosen(choice, &names),
             left_out: left_out(choice, &names),
@@ -191,9 +192,8 @@ impl<'a> Held<'a> {
     fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool) -> AnswerRow {
         let places: Vec<&str> = self.places.iter().map(String::as_str).filter(|place| !place.is_empty()).collect();
         let is_told = !is_one && !places.is_empty();
-        let model =
-            if reader.has_several(Axis::Models) || (is_told && is_one) { self.model.clone() } else { String::new() };
-        let parts = [Some(model), is_told.then(|| list(&places))].into_iter().flatten();
+        let has_several = reader.differing.iter().any(|axis| axis.is_always_told());
+        let parts = [has_several.then(|| self.model.clone()), is_told.then(|| list(&places))].into_iter().flatten();
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());
         let load = beside(cells).map(cause::beside);

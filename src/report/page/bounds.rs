@@ -119,7 +119,7 @@ fn metric_word(metric: MetricReference) -> String {
 
 /// ` at batch 1`, ` for model resnet50 or mobilenetv2 at batch 1`; empty where a bound speaks of every cell.
 fn where_words(of: &Selector) -> String {
-    let is_axis = |key: &str| Axis::ALL.iter().any(|axis| *axis != Axis::Inputs && axis.singular() == key);
+    let is_axis = |key: &str| Axis::of_singular(key).is_some_and(|axis| !axis.has_dimensions());
     let (axes, inputs): (Vec<_>, Vec<_>) = of.0.iter().partition(|(key, _)| is_axis(key));
     let words = |keys: Vec<(&String, &Vec<String>)>, preposition: &str| {
         let each: Vec<String> = keys.into_iter().map(|(key, names)| format!("{key} {}", names.join(" or "))).collect();

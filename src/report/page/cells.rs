@@ -471,7 +471,7 @@ impl Overview {
 /// What the rows of a group share, and what tells this cell from the others.
 fn labels(reader: &Reader<'_>, cell: &Cell) -> (String, String) {
     let results = reader.results;
-    let is_shared = |axis: &Axis| !results.compares(*axis) && (reader.has_several(*axis) || *axis == Axis::Models);
+    let is_shared = |axis: &Axis| !results.compares(*axis) && reader.is_told(*axis);
     let shared = cell.names.on(&Axis::ALL.into_iter().filter(is_shared).collect::<Vec<_>>());
     let own = results.rules.baseline.as_ref().map(|_| results.entry(&cell.names));
     let batch = cell.search.as_ref().zip(cell.batch).map(|(_, batch)| format!("batch {batch}"));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, Trust};
-use crate::experiment::{Axis, Cache, Design};
+use crate::experiment::{Cache, Design};
 use crate::record::provenance::{self, Class};
 use crate::report::format::{self, percent};
 use crate::results::Results;
@@ -155,7 +155,7 @@ fn with(reader: &Reader<'_>) -> String {
     let runtime = runtimes(results).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
     let mut devices: Vec<&str> = Vec::new();
     for cell in reader.shown() {
-        let device = cell.names[Axis::Devices].as_str();
+        let device = cell.names.device();
         if !devices.contains(&device) {
             devices.push(device);
         }

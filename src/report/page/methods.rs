@@ -153,9 +153,8 @@ fn run(reader: &Reader<'_>) -> Option<String> {
     let (warmed_up, stopped) = (method.warmup.as_ref()?, method.stop.as_ref()?);
     let mut sentences = vec![first_steps(method) + &warmup(warmed_up), stop(stopped)];
     if method.reads_models() {
-        let feeds = |axis: &Axis| matches!(axis, Axis::Models | Axis::Inputs);
         let is_there = |axis: &Axis| results.cells.iter().any(|cell| cell.names[*axis] != Axis::ABSENT);
-        let others = Axis::ALL.into_iter().filter(|axis| !feeds(axis) && is_there(axis));
+        let others = Axis::ALL.into_iter().filter(|axis| !axis.is_workload() && is_there(axis));
         sentences.push(format!(
             "Up to {} of {}, equal for all {}, were used in turn, bound before the clock was read.",
             count(u64::from(method.inputs), "input set"),

@@ -1,8 +1,10 @@
 //! How right each variant is on its model's data, how like the reference's its outputs are, and what conversions did.
 
+use std::collections::HashSet;
+
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, facts};
-use crate::experiment::{AccuracyMetric, Axis};
+use crate::experiment::{AccuracyMetric, Model};
 use crate::quality::accuracy::{Change, Score};
 use crate::quality::fidelity::{Agreement, Equal, Fidelity};
 use crate::record::VariantAccuracy;
@@ -80,23 +82,16 @@ pub(super) fn against_reference(cell: &Cell) -> Option<String> {
 /// The cells that were scored, one for each variant of a model on a device: those that differ in their input alone say the
 /// same.
 fn scored(results: &Results) -> Vec<&Cell> {
-    let mut scored: Vec<&Cell> = Vec::new();
+    let mut known = HashSet::new();
     let is_known =
         |cell: &&Cell| !cell.scores().is_empty() || !cell.own_scores.is_empty() || cell.accuracy_problem.is_some();
-    for cell in results.cells.iter().filter(is_known) {
-        let differ = |other: &&Cell| {
-            Axis::ALL.iter().all(|axis| *axis == Axis::Inputs || other.names[*axis] == cell.names[*axis])
-        };
-        if !scored.iter().any(differ) {
-            scored.push(cell);
-        }
-    }
-    scored
+    let mut is_first = |cell: &&Cell| known.insert(cell.names.clone().without_input());
+    results.cells.iter().filter(|cell| is_known(cell) && is_first(cell)).collect()
 }
 
 /// `digits-mlp/fp16`
 fn variant_name(reader: &Reader<'_>, cell: &Cell) -> String {
-    format!("{}/{}", cell.names[Axis::Models], reader.name_without_input(&cell.names))
+    format!("{}/{}", cell.names.model(), cell.names.configuration(|axis| reader.has_several(axis)))
 }
 
 /// One row for each variant of a model that was run over data; `None` where none was.
@@ -242,8 +237,7 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
     let mut left: Vec<String> = Vec::new();
     for cell in reader.shown() {
         let of_model = cell.not_compared.iter();
-        let told =
-            of_model.map(|(name, element)| format!("output `{name}` of {} ({element})", cell.names[Axis::Models]));
+        let told = of_model.map(|(name, element)| format!("output `{name}` of {} ({element})", cell.names.model()));
         left.extend(told.filter(|told| !left.contains(told)).collect::<Vec<_>>());
     }
     notes.extend((!left.is_empty()).then(|| format!("Not compared: {}.", left.join(", "))));
@@ -298,16 +292,9 @@ fn kept(of: &Conversion) -> String {
 /// items)`, then what else is to be said of its variants.
 pub(crate) fn lines(plan: &crate::plan::Plan, known: &[VariantAccuracy]) -> Vec<String> {
     let of = |known: &VariantAccuracy| plan.coordinates(&plan.cells[known.cell as usize]);
-    let name = |known: &VariantAccuracy| {
-        let coordinates = of(known);
-        let axes = coordinates.present().filter(|(axis, _)| !matches!(axis, Axis::Models | Axis::Inputs));
-        axes.filter(|(axis, _)| *axis == Axis::Variants || plan.names(*axis).len() > 1)
-            .map(|(_, name)| name)
-            .collect::<Vec<_>>()
-            .join("/")
-    };
+    let name = |known: &VariantAccuracy| of(known).configuration(|axis| plan.names(axis).len() > 1);
     let mut lines = Vec::new();
-    for model in plan.names(Axis::Models) {
+    for model in plan.names_of::<Model>() {
         let of_model: Vec<&VariantAccuracy> = known.iter().filter(|known| of(known).model() == model).collect();
         let each: Vec<String> = of_model
             .iter()

@@ -143,13 +143,10 @@ fn explain_once(plots: &mut [Plot]) {
 
 /// The names that tell a row from the others, without those on the compared axis: `mlp, b1`.
 fn row_name(reader: &Reader<'_>, cell: &Cell) -> String {
-    let compares = |axis: PlanAxis| reader.results.compares(axis);
-    let says_something = |axis: &PlanAxis| match axis {
-        PlanAxis::Models => true,
-        PlanAxis::Inputs => reader.has_several(PlanAxis::Inputs) || compares(PlanAxis::Models),
-        other => reader.has_several(*other),
-    };
-    let axes = PlanAxis::ALL.into_iter().filter(|axis| says_something(axis) && !compares(*axis));
+    let shared = || PlanAxis::ALL.into_iter().filter(|axis| !reader.results.compares(*axis));
+    // Something of the workload is told in any case.
+    let workload = shared().find(|axis| axis.is_workload());
+    let axes = shared().filter(|axis| Some(*axis) == workload || reader.has_several(*axis));
     axes.map(|axis| cell.names[axis].as_str()).collect::<Vec<_>>().join(", ")
 }
 

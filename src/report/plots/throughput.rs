@@ -90,7 +90,7 @@ struct Dimensions {
 impl Dimensions {
     fn of(reader: &Reader<'_>, cell: &Cell) -> Self {
         let rows = reader.results.provenance.frame.get("inputs").and_then(|inputs| inputs.as_array());
-        let row = rows.into_iter().flatten().find(|row| row["name"] == cell.names[PlanAxis::Inputs].as_str());
+        let row = rows.into_iter().flatten().find(|row| row["name"] == cell.names.input());
         let sizes = row.and_then(|row| row["dimensions"].as_object()).into_iter().flatten();
         let mut others: BTreeMap<String, u64> =
             sizes.filter_map(|(name, size)| Some((name.clone(), size.as_u64()?))).collect();
@@ -101,9 +101,8 @@ impl Dimensions {
 
 /// What a figure is called, and the line of it that a cell is on.
 fn names(reader: &Reader<'_>, cell: &Cell, input: &Dimensions) -> (String, String) {
-    let is_line = |axis: PlanAxis| reader.results.compares(axis) || axis == PlanAxis::Variants;
-    let is_told = |axis: &PlanAxis| *axis == PlanAxis::Models || reader.has_several(*axis);
-    let told = || PlanAxis::ALL.into_iter().filter(|axis| *axis != PlanAxis::Inputs).filter(is_told);
+    let is_line = |axis: PlanAxis| reader.results.compares(axis) || axis.is_compared_first();
+    let told = || PlanAxis::ALL.into_iter().filter(|axis| !axis.has_dimensions() && reader.is_told(*axis));
     let mut place: Vec<String> = told().filter(|axis| !is_line(*axis)).map(|axis| cell.names[axis].clone()).collect();
     place.extend(input.others.iter().map(|(name, size)| format!("{name} {size}")));
     let line: Vec<&str> = told().filter(|axis| is_line(*axis)).map(|axis| cell.names[axis].as_str()).collect();

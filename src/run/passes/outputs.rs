@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Pass;
-use crate::experiment::{Axis, Point, Precision, VariantIndex};
+use crate::experiment::{Point, Precision, VariantIndex};
 use crate::plan::Cell;
 use crate::quality::fidelity::{Fidelity, compare};
 use crate::record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
@@ -35,7 +35,7 @@ impl References {
                 let first = *first_of.get(&(cell.model(), cell.input(), variant))?;
                 return Some(first).filter(|index| plan.cells[*index].id != cell.id);
             }
-            by_place.get(&cell.at.with(Axis::Variants, variant.place() as u32)).copied()
+            by_place.get(&cell.at.moved_to(variant)).copied()
         };
         let is_run = |cell: &Cell| cell.skip.is_none();
         References(plan.cells.iter().map(|cell| reference(cell).filter(|_| is_run(cell))).collect())
@@ -77,7 +77,7 @@ const OUTPUTS: &str = "outputs";
 fn reference_variant(manifest: &Manifest, cell: &Cell) -> VariantIndex {
     let plan = &manifest.plan;
     let baseline = || plan.baseline_of(cell).map(|index| plan.cells[index].variant());
-    if let Some(baseline) = baseline().filter(|_| plan.compares(Axis::Variants)) {
+    if let Some(baseline) = baseline().filter(|_| plan.compares::<VariantIndex>()) {
         return baseline;
     }
     let variants = &manifest.experiment.variants;

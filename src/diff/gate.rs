@@ -1,19 +1,12 @@
-//! Gates: what may not become worse, and whether it did (method 6.8).
-//!
-//! A gate fails closed: what it asks for and nobody could judge counts as fallen, unless that is allowed in so many words.
+//! Gates: what may not become worse, and what is said of it (method 6.8).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use statistics::Verdict;
-use statistics::multiplicity::{LEVEL, holm};
-use statistics::unpaired::SessionSpread;
 
-use super::rows::{Row, Sides};
-use super::verdict::Reason;
-use super::{DiffOptions, Side};
-use crate::results::{Cell, GateAsked, Results};
+use crate::results::{GateAsked, Results};
 use crate::vocabulary::metric::{Difference, MetricReference};
 
 /// A verdict by which a row falls.
@@ -28,9 +21,9 @@ pub(crate) enum FailOn {
 /// What a gate is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gating {
-    asked: Vec<Asked>,
+    pub(super) asked: Vec<Asked>,
     /// Metrics that this version does not know, which nobody can judge.
-    unknown: Vec<String>,
+    pub(super) unknown: Vec<String>,
     /// By what a row falls.
     pub fail_on: Vec<FailOn>,
     /// Rows that could not be judged do not make the gate fall.
@@ -41,14 +34,14 @@ pub(crate) struct Gating {
 
 /// A metric that may not become worse.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
-    metric: MetricReference,
+pub(super) struct Asked {
+    pub(super) metric: MetricReference,
     /// By how much; `None`: by the margin of the row.
-    worse_by: Option<Difference>,
+    pub(super) worse_by: Option<Difference>,
     /// In these cells, by id; `None`: in all.
-    cells: Option<HashSet<String>>,
+    pub(super) cells: Option<HashSet<String>>,
     /// The older side's, which counts where the newer one asks nothing: what a commit no longer gates is gated once more.
-    is_older: bool,
+    pub(super) is_older: bool,
 }
 
 /// A row that a commit accepts: `Perfrun-Accept: CELL METRIC REASON`.
@@ -140,35 +133,6 @@ impl Gating {
     pub(crate) fn metrics(&self) -> impl Iterator<Item = MetricReference> {
         self.asked.iter().map(|asked| asked.metric)
     }
-
-    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked.
-    fn of_row(&self, row: &Row) -> Option<Difference> {
-        let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
-        let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
-        let of_side = |is_older: bool| {
-            let all = self.asked.iter().filter(|asked| asked.metric == row.asked && asked.is_older == is_older);
-            let allowed = all.filter(is_in).map(|asked| asked.worse_by.unwrap_or(row.margin));
-            allowed.min_by(|one, other| one.absolute_of(value).total_cmp(&other.absolute_of(value)))
-        };
-        of_side(false).or_else(|| of_side(true))
-    }
-
-    /// Metrics that are gated and of which there is no row.
-    fn without_rows(&self, rows: &[Row]) -> Vec<String> {
-        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.asked == *metric && row.gate.is_some());
-        let mut found: Vec<String> =
-            self.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string()).collect();
-        found.extend(self.unknown.iter().cloned());
-        found.sort();
-        found.dedup();
-        found
-    }
-
-    fn acceptance(&self, row: &Row) -> Option<&Accepted> {
-        let path = row.path();
-        let metric = row.asked.to_string();
-        self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && it.metric == metric)
-    }
 }
 
 impl Asked {
@@ -176,125 +140,5 @@ impl Asked {
     fn of(gate: &GateAsked, is_older: bool) -> Option<Self> {
         let cells = gate.cells.as_ref().map(|cells| cells.iter().cloned().collect());
         Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells, is_older })
-    }
-}
-
-/// Judges every row that the gate asks for, and notes in it what was found.
-pub(super) fn judge(
-    rows: &mut [Row],
-    baseline: &Side,
-    candidate: &Side,
-    gating: &Gating,
-    terms: &DiffOptions,
-    spread: SessionSpread,
-) -> Gated {
-    let sides = Sides::new(baseline, candidate, terms, spread);
-    let cells = |side: &'_ Side| -> HashMap<String, usize> {
-        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect()
-    };
-    let (before, after) = (cells(baseline), cells(candidate));
-    let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
-    let mut weighed = Vec::new();
-    for (index, row) in rows.iter_mut().enumerate() {
-        let Some(worse_by) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
-            continue;
-        };
-        let pair = before.get(&row.cell).zip(after.get(&row.cell));
-        let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
-        let (outcome, verdict, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
-        weighed.extend(tested.map(|tested| (index, tested)));
-        row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });
-    }
-    adjust(rows, &weighed, gating);
-    accept(rows, gating);
-    count(rows, gating)
-}
-
-/// What a row comes to before many of them are weighed together, and the p value that counts among them.
-fn outcome(
-    row: &Row,
-    pair: Option<(&Cell, &Cell)>,
-    sides: &Sides<'_>,
-    worse_by: Difference,
-    gating: &Gating,
-    is_quick: bool,
-) -> (Held, Option<Verdict>, Option<Tested>) {
-    if matches!(row.reason, Reason::New | Reason::Gained { .. }) {
-        return (Held::New, None, None);
-    }
-    if is_quick || !row.reason.is_judged() {
-        return (Held::Unjudged, None, None);
-    }
-    if row.reason == Reason::Unchanged {
-        return (Held::Holds, row.verdict, None);
-    }
-    // A number of milliseconds says nothing of a rate.
-    if row.asked != row.metric && matches!(worse_by, Difference::Absolute(_)) {
-        return (Held::Unjudged, None, None);
-    }
-    let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
-    let Some(found) = found else { return (Held::Unjudged, None, None) };
-    let is_worse = found.verdict.is_regression();
-    let falls = is_worse && gating.fail_on.contains(&FailOn::Worse)
-        || found.verdict.is_open() && gating.fail_on.contains(&FailOn::Inconclusive);
-    let tested = found.p.map(|p| Tested { p, is_worse });
-    (if falls { Held::Falls } else { Held::Holds }, Some(found.verdict), tested)
-}
-
-/// A row among those that are weighed together.
-#[derive(Clone, Copy)]
-struct Tested {
-    p: f64,
-    /// It falls for being worse, not for being open.
-    is_worse: bool,
-}
-
-/// A row that is worse falls only if chance hardly makes one of so many look so (Holm 1979).
-fn adjust(rows: &mut [Row], tested: &[(usize, Tested)], gating: &Gating) {
-    let is_open_enough = gating.fail_on.contains(&FailOn::Inconclusive);
-    let raw: Vec<f64> = tested.iter().map(|(_, tested)| tested.p).collect();
-    let Some(adjusted) = holm(&raw) else { return };
-    for ((index, tested), p) in tested.iter().zip(adjusted) {
-        let Some(gate) = rows[*index].gate.as_mut() else { continue };
-        gate.p_holm = Some(p);
-        gate.together = raw.len();
-        // Where what is open falls, so does what may be chance.
-        if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL && !is_open_enough {
-            gate.outcome = Held::Holds;
-        }
-    }
-}
-
-fn accept(rows: &mut [Row], gating: &Gating) {
-    for row in rows {
-        let accepted = gating.acceptance(row).map(|accepted| accepted.reason.clone());
-        if let Some((gate, reason)) = row.gate.as_mut().zip(accepted)
-            && matches!(gate.outcome, Held::Falls | Held::Unjudged)
-        {
-            gate.outcome = Held::Accepted;
-            gate.accepted = Some(reason);
-        }
-    }
-}
-
-fn count(rows: &[Row], gating: &Gating) -> Gated {
-    let of =
-        |outcome: Held| rows.iter().filter_map(|row| row.gate.as_ref()).filter(|gate| gate.outcome == outcome).count();
-    let (holds, fell, unjudged) = (of(Held::Holds), of(Held::Falls), of(Held::Unjudged));
-    let accepted = of(Held::Accepted);
-    let judged = holds + fell + accepted;
-    let without_rows = gating.without_rows(rows);
-    // Where the older side has nothing, there is nothing to become worse than.
-    let new = of(Held::New);
-    let is_blind = (judged == 0 && new == 0) || unjudged > 0 || !without_rows.is_empty();
-    Gated {
-        is_fallen: fell > 0 || (is_blind && !gating.allows_unjudged),
-        asked: judged + unjudged,
-        judged,
-        fell,
-        accepted,
-        new,
-        without_rows,
-        allows_unjudged: gating.allows_unjudged,
     }
 }

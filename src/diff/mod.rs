@@ -6,8 +6,10 @@
 
 mod claims;
 mod facts;
+mod found;
 mod frame;
 mod gate;
+mod gated;
 mod options;
 pub(crate) mod page;
 mod paired;
@@ -28,6 +30,7 @@ use crate::results::{Cell, ControlOutcome, Results, schema_of};
 
 pub(crate) use claims::Claim;
 pub(crate) use facts::{Changed, Changes, changes};
+pub(crate) use found::{Change, Reason, Unmeasured};
 pub(crate) use frame::frames_differ;
 pub(crate) use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
 pub(crate) use options::MarginOverride;
@@ -35,8 +38,6 @@ pub(crate) use options::{DiffOptions, Spreads};
 pub(crate) use paired::{PairedCell, PairedMeasurement, UnmeasuredCell, sides};
 pub(crate) use reproduction::{Checked, Reproduction, reproduction};
 pub(crate) use rows::Row;
-pub(crate) use unusable::Unmeasured;
-pub(crate) use verdict::{Change, Reason};
 
 /// Version of what `--json` prints.
 pub(crate) const FORMAT: u32 = 1;
@@ -160,7 +161,7 @@ pub(crate) fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Re
     let pairs = pairing::pair(&baseline.results, &candidate.results)?;
     let spread = terms.spread(&baseline.results, &candidate.results);
     let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
-    let gate = terms.gating.as_ref().map(|gating| gate::judge(&mut rows, baseline, candidate, gating, terms, spread));
+    let gate = terms.gating.as_ref().map(|gating| gated::judge(&mut rows, baseline, candidate, gating, terms, spread));
     Ok(Diff {
         experiment: candidate.results.experiment.clone(),
         baseline: baseline.seen(),

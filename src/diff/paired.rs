@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::verdict::Reason;
+use super::found::Reason;
 use crate::experiment::AxisMap;
 use crate::record::provenance::{Facts, field};
 use crate::results::{Cell, ItemsRight, Results};

@@ -9,7 +9,7 @@ use statistics::{Claim, Verdict};
 
 use super::claims::{self, Standing};
 use super::facts::{Changes, changes};
-use super::verdict::Reason;
+use super::found::Reason;
 use super::{DiffOptions, Row, Side, SideSeen, diff};
 use crate::data::table::TableError;
 use crate::experiment::{Axis, AxisMap, telling_axes};

@@ -8,12 +8,12 @@ use serde::Serialize;
 use statistics::Verdict;
 use statistics::unpaired::SessionSpread;
 
+use super::found::{Change, Found, Items, Reason, Values};
 use super::frame::{Frames, is_unchanged};
 use super::gate::{GateRow, Gating};
 use super::pairing::Pair;
 use super::unusable::{Forbidden, unmeasured};
-use super::verdict::{Change, Found, Reason, Values};
-use super::{DiffOptions, Side, options, score};
+use super::{DiffOptions, Side, options};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::plan::SkipKind;
@@ -136,7 +136,7 @@ impl<'a> Sides<'a> {
         let items = known.get(&key).zip(other.get(&key));
         let is_same =
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
-        let items = items.filter(is_same).map(|(baseline, candidate)| score::Items { baseline, candidate });
+        let items = items.filter(is_same).map(|(baseline, candidate)| Items { baseline, candidate });
         let spread = self.spread_of(&to.id, reference, &column);
         let paired = self.terms.paired.as_ref().map(|paired| paired.confidence);
         let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };

@@ -5,18 +5,11 @@ use statistics::interval::Interval;
 use statistics::paired_proportions::paired_proportions;
 use statistics::{Claim, Verdict};
 
-use super::verdict::{Change, Found, Reason, Values};
+use super::found::{Change, Found, Items, Reason, Values};
 use crate::results::Estimated;
 use crate::vocabulary::metric::{Difference, Direction, Unit};
 
 use super::DiffOptions;
-
-/// Which items each side got right, item by item.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Items<'a> {
-    pub(super) baseline: &'a [bool],
-    pub(super) candidate: &'a [bool],
-}
 
 /// Judges a score by the interval of its difference.
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {

@@ -2,25 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::{Reason, Side};
+use super::{Reason, Side, Unmeasured};
 use crate::judge::compare::Withheld;
 use crate::results::{Cell, ControlOutcome, Results, Status};
 use crate::vocabulary::code::{Code, Severity};
-
-/// Why a side did not measure a cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Unmeasured {
-    /// Its runs failed, for this kind of failure.
-    Failed(String),
-    /// It was skipped, for this reason.
-    Skipped(String),
-    /// Nobody has run it.
-    NotRun,
-}
 
 /// Why a cell has no numbers.
 pub(super) fn unmeasured(cell: &Cell) -> Option<Unmeasured> {

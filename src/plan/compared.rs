@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::expand::PlanError;
-use super::{Baseline, Group};
+use super::{Baseline, Group, PlanError};
 use crate::experiment::{Axis, Point, Selector};
 use crate::experiment::{CompiledSelector, Space};
 

@@ -7,6 +7,7 @@
 mod cell;
 mod compared;
 mod control;
+mod error;
 mod estimate;
 mod expand;
 mod facts;
@@ -19,8 +20,9 @@ mod sides;
 
 pub use cell::Cell;
 pub use control::place_controls;
+pub use error::PlanError;
 pub use estimate::estimate_before_measuring;
-pub use expand::{PlanError, expand};
+pub use expand::expand;
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, definition};
 pub use order::{PlannedRun, arm_order, block_order, group_order};

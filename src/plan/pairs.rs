@@ -1,7 +1,6 @@
 //! The plan of cells that are given one by one, in pairs: both sides of a diff that is measured again.
 
-use super::expand::PlanError;
-use super::{Baseline, Cell, CellId, Group, Plan, Product};
+use super::{Baseline, Cell, CellId, Group, Plan, PlanError, Product};
 use crate::experiment::{Axis, CellPair, Experiment, Space};
 
 /// One group for each pair, its first cell the baseline; a cell without another is a group of its own.

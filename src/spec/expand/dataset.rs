@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::Axis;
-use super::models::report;
 use crate::experiment::{AccuracyMetric, Dataset, Model};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
@@ -65,7 +64,7 @@ pub(super) fn file(
         check.error(place, message, "NumPy's `savez` writes a `.npz`".to_owned());
         return None;
     }
-    check.depth.one(folder, text).map_err(|problem| report(problem, place, check)).ok()
+    check.depth.one(folder, text).map_err(|problem| check.error(place, problem.message, problem.hint)).ok()
 }
 
 /// Refuses keys that would do nothing, and metrics that speak of different labels.

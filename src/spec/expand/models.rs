@@ -10,7 +10,7 @@ use crate::experiment::is_glob;
 use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
-use crate::spec::files::{Depth, SpecFileError};
+use crate::spec::files::Depth;
 use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
@@ -123,7 +123,7 @@ fn from_path(
     let files = match check.depth.find(folder, text) {
         Ok(files) => files,
         Err(problem) => {
-            report(problem, path_place, check);
+            check.error(path_place, problem.message, problem.hint);
             return Vec::new();
         }
     };
@@ -132,7 +132,7 @@ fn from_path(
     for path in files {
         let written = if is_one_of_many { relative(folder, &path) } else { text.to_owned() };
         if let Err(problem) = check.depth.inspect(&path, &written) {
-            report(problem, path_place, check);
+            check.error(path_place, problem.message, problem.hint);
             continue;
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
@@ -146,10 +146,6 @@ fn from_path(
 fn relative(folder: &Path, path: &Path) -> String {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     path.strip_prefix(&folder).unwrap_or(path).display().to_string()
-}
-
-pub(super) fn report(problem: SpecFileError, place: &DocumentPath, check: &mut Check<'_>) {
-    check.error(place, problem.message, problem.hint);
 }
 
 fn from_form(
@@ -218,7 +214,7 @@ fn own_files(
         let place = place.key(key);
         match check.depth.one(folder, text) {
             Ok(file) => drop(own.insert(key.clone(), file)),
-            Err(problem) => report(problem, &place, check),
+            Err(problem) => check.error(&place, problem.message, problem.hint),
         }
     }
     own

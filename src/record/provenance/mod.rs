@@ -71,10 +71,13 @@ impl Field {
         Field { is_passing: true, ..self }
     }
 
+    fn axis(&self) -> Option<Axis> {
+        self.rows_by.and_then(|key| Axis::of_singular(key).or(Axis::of_plural(self.name)))
+    }
+
     /// What of a value speaks about the entry `name(axis)`; nothing where no row does.
     pub(crate) fn about<'a>(&self, value: &'a Value, name: impl Fn(Axis) -> &'a str) -> Option<&'a Value> {
-        let Some(key) = self.rows_by else { return Some(value) };
-        let axis = Axis::of_singular(key).or(Axis::of_plural(self.name))?;
+        let Some((axis, key)) = self.axis().zip(self.rows_by) else { return Some(value) };
         let Some(rows) = value.as_array() else { return Some(value) };
         let is_it = |row: &&Value| match row.get(key) {
             // A runtime without a name is that of cells without a runtime.
@@ -306,6 +309,11 @@ mod tests {
 
     fn facts(pairs: &[(&str, Value)]) -> Facts {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    #[test]
+    fn rows_are_those_of_an_axis() {
+        assert!(FIELDS.iter().all(|field| field.rows_by.is_some() == field.axis().is_some()));
     }
 
     #[test]

@@ -195,6 +195,17 @@ impl Axis {
     }
 }
 
+/// What is of one axis: its entries, and indices that lead to them.
+pub trait OnAxis {
+    const AXIS: Axis;
+}
+
+/// What an axis is made of.
+pub(crate) trait Entry: OnAxis {
+    /// Its name among the others, or its label.
+    fn label(&self) -> String;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,19 +1,9 @@
-//! Entries of axes, and indices that are of one axis.
+//! Indices that are of one axis, and lead to its entries.
 
 use serde::{Deserialize, Serialize};
 
+use super::axis::OnAxis;
 use super::{Axis, Device, InputPoint, Model, Point, Runtime, Variant};
-
-/// What is of one axis: its entries, and indices that lead to them.
-pub trait OnAxis {
-    const AXIS: Axis;
-}
-
-/// What an axis is made of.
-pub(crate) trait Entry: OnAxis {
-    /// Its name among the others, or its label.
-    fn label(&self) -> String;
-}
 
 /// Indices that are of one axis: they lead to its entries, and to nothing else.
 macro_rules! indices {

@@ -1,5 +1,6 @@
 //! An entry of the inputs axis: the shapes and the values that models are fed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{BatchSearch, Entry};
+use super::{BATCH, Entry};
 
 /// One entry of the inputs axis: what shapes and values a model is fed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,12 +64,46 @@ impl InputPoint {
         point.file.iter_mut().for_each(|file| file.path = PathBuf::new());
         point
     }
+
+    /// The point with this batch.
+    pub(crate) fn with_batch(&self, batch: u64) -> InputPoint {
+        let mut point = self.clone();
+        point.dimensions.insert(BATCH.to_owned(), batch);
+        point
+    }
+
+    /// The point as far as it is known before a search: with the first batch that is tried.
+    pub(crate) fn before_search(&self) -> Cow<'_, InputPoint> {
+        if self.search.is_some() { Cow::Owned(self.with_batch(1)) } else { Cow::Borrowed(self) }
+    }
+
+    /// Whether another point is this one but for its batch, and how large the two batches are.
+    pub(crate) fn batches_beside(&self, other: &InputPoint) -> Option<(u64, u64)> {
+        let (own, others) = (self.dimensions.get(BATCH)?, other.dimensions.get(BATCH)?);
+        let name = self.name.clone();
+        (self.with_batch(*others) == InputPoint { name, ..other.clone() }).then_some((*own, *others))
+    }
 }
 
 impl Entry for InputPoint {
     fn label(&self) -> String {
         self.name.clone()
     }
+}
+
+/// Asks for the best batch of every cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchSearch {
+    /// Nothing larger is tried.
+    pub to: u64,
+}
+
+impl BatchSearch {
+    /// The word for it, as specifications and selectors have it.
+    pub(crate) const WORD: &str = "best";
+
+    /// Nothing larger is tried unless a specification says so: throughput is flat long before.
+    pub(crate) const MOST: u64 = 4096;
 }
 
 /// A file with arrays, `.npz` or `.npy`.

@@ -47,6 +47,13 @@ pub(crate) struct Space {
     is_complete: AxisMap<bool>,
 }
 
+impl Vocabulary {
+    /// The names of an experiment.
+    pub fn of(experiment: &Experiment) -> Self {
+        Space::of(experiment).vocabulary()
+    }
+}
+
 impl Space {
     pub(crate) fn of(experiment: &Experiment) -> Self {
         let found = AxisMap::of(|axis| (experiment.names(axis), true));

@@ -5,7 +5,6 @@
 mod axis;
 mod axis_map;
 mod backend;
-mod batch_search;
 mod compiled;
 mod dataset;
 mod entries;
@@ -34,14 +33,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use axis::Axis;
+pub(crate) use axis::{Entry, OnAxis};
 pub(crate) use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
-pub(crate) use batch_search::BatchSearch;
 pub(crate) use compiled::CompiledSelector;
 pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
-pub(crate) use index::{DeviceIndex, Entry, InputIndex, ModelIndex, OnAxis, RuntimeIndex, VariantIndex};
+pub(crate) use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, VariantIndex};
+pub(crate) use input::BatchSearch;
 pub use input::{InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub(crate) use matrix::Combine;

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use globset::{Glob, GlobMatcher};
 use reading::nearest::suggestion;
 
-use super::matrix::Space;
-use super::{Axis, AxisMap, Entry, Experiment, OnAxis, Selector};
+use super::{Axis, AxisMap, Entry, OnAxis, Selector};
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
@@ -117,13 +116,6 @@ fn split_outside_braces(text: &str, separator: char) -> Vec<&str> {
 pub struct Vocabulary {
     pub(crate) names: AxisMap<Option<Vec<String>>>,
     pub(crate) dimensions: Option<BTreeSet<String>>,
-}
-
-impl Vocabulary {
-    /// The names of an experiment.
-    pub fn of(experiment: &Experiment) -> Self {
-        Space::of(experiment).vocabulary()
-    }
 }
 
 impl Selector {

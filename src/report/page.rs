@@ -16,12 +16,13 @@ mod metrics;
 mod notices;
 mod outputs;
 mod pivots;
+mod reader;
 mod table;
 mod test_cases;
 mod tradeoffs;
 mod trust;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,154 +36,16 @@ pub(crate) use facts::{Fact, executed_by};
 pub(crate) use judged::Against;
 pub(crate) use notices::{FailureView, Notices, WarningView};
 pub(crate) use outputs::lines as accuracy_lines;
+pub(crate) use reader::{Reader, name_among};
 pub(crate) use table::{Table, TableCell, TableColumn, TableRow};
 pub(crate) use test_cases::{TestCase, TestOutcome};
 pub(crate) use trust::Trust;
 
 use super::plots::{Plot, Plots};
-use crate::experiment::Axis;
-use crate::results::{Cell, Compared, Results};
-use crate::vocabulary::metric::{ITEMS, MetricReference};
+use crate::results::Results;
 
 /// What a quick look is worth.
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";
-
-/// What is known of results before anything is shown of them.
-pub(crate) struct Reader<'a> {
-    pub(crate) results: &'a Results,
-    by_id: HashMap<&'a str, usize>,
-    against: HashMap<&'a str, &'a Compared>,
-    /// The axes on which cells that are to be run differ.
-    differing: Vec<Axis>,
-}
-
-impl<'a> Reader<'a> {
-    pub(crate) fn new(results: &'a Results) -> Self {
-        let cells = results.cells.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index));
-        let run = || results.cells.iter().filter(|cell| cell.is_run());
-        let differs = |axis: &Axis| {
-            let mut names = run().map(|cell| &cell.names[*axis]);
-            names.next().is_some_and(|first| names.any(|other| other != first))
-        };
-        Reader {
-            results,
-            by_id: cells.collect(),
-            against: results.unasked().map(|row| (row.cell.as_str(), row)).collect(),
-            differing: Axis::ALL.into_iter().filter(differs).collect(),
-        }
-    }
-
-    /// The cell of that id.
-    pub(super) fn cell(&self, id: &str) -> Option<&'a Cell> {
-        self.by_id.get(id).map(|index| &self.results.cells[*index])
-    }
-
-    /// Its readable path; the id of a cell that is not there.
-    pub(super) fn path(&self, id: &str) -> String {
-        self.cell(id).map_or_else(|| id.to_owned(), Cell::path)
-    }
-
-    /// A cell against its baseline, by what cells are compared by.
-    fn against(&self, cell: &Cell) -> Option<&'a Compared> {
-        self.against.get(cell.id.as_str()).copied()
-    }
-
-    /// The cells that are to be run, those that are compared next to each other.
-    pub(super) fn shown(&self) -> Vec<&'a Cell> {
-        let mut cells: Vec<&Cell> = self.results.cells.iter().filter(|cell| cell.is_run()).collect();
-        // Groups stand in order of their first cell.
-        let mut first: HashMap<u32, usize> = HashMap::new();
-        for (place, cell) in self.results.cells.iter().enumerate() {
-            first.entry(cell.group).or_insert(place);
-        }
-        cells.sort_by_key(|cell| first[&cell.group]);
-        cells
-    }
-
-    /// Whether the cells that are to be run differ on an axis; else its names say nothing.
-    pub(super) fn has_several(&self, axis: Axis) -> bool {
-        self.differing.contains(&axis)
-    }
-
-    /// Whether names tell an axis.
-    pub(super) fn is_told(&self, axis: Axis) -> bool {
-        axis.is_always_told() || self.has_several(axis)
-    }
-
-    /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
-    /// cells that run differ.
-    fn naming_axes(&self) -> Vec<Axis> {
-        let says_something = |axis: &Axis| axis.is_workload() || self.has_several(*axis);
-        let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
-        axes.sort_by_key(|axis| self.results.compares(*axis));
-        axes
-    }
-
-    /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
-    fn short_path(&self, id: &str) -> String {
-        let Some(cell) = self.cell(id) else { return id.to_owned() };
-        if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
-    }
-
-    /// What is compared stands in items per second, of cells with different batches.
-    fn is_by_items(&self) -> bool {
-        let items = MetricReference::of(&ITEMS).to_string();
-        self.against.values().any(|row| row.metric == items)
-    }
-
-    /// `against b1`; `against b1, per item` where batches differ: of equal batches that is the ratio of their latencies.
-    fn against_title(&self) -> Option<String> {
-        let per_item = if self.is_by_items() { ", per item" } else { "" };
-        self.results.rules.baseline.as_ref().map(|baseline| format!("against {baseline}{per_item}"))
-    }
-
-    /// What tables show first: what the question names and latency, then what goals bound; without a question latency comes
-    /// first, or the items per second by which cells with different batches are compared. A speed-up is no column of its
-    /// own.
-    fn asked(&self) -> Vec<MetricReference> {
-        let results = self.results;
-        let question = results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| {
-            let bounds = choice.bounds.iter().map(|bound| &bound.metric);
-            std::iter::once(&choice.metric).chain(&choice.then).chain(bounds)
-        });
-        let question = question.filter_map(|metric| metric.parse().ok());
-        let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
-        let goals = results.goals.iter().filter_map(|goal| goal.metric.parse().ok());
-        let mut metrics: Vec<MetricReference> = Vec::new();
-        for metric in question.chain(by_items).chain([MetricReference::LATENCY]).chain(goals) {
-            if !metric.is_speedup() && !metrics.contains(&metric) {
-                metrics.push(metric);
-            }
-        }
-        metrics
-    }
-
-    /// The ids of what the answer names.
-    fn best(&self) -> HashSet<&'a str> {
-        let contests = self.results.choice.iter().flat_map(|choice| &choice.contests);
-        // Where nothing is told apart, nothing is marked.
-        let named = contests.filter(|contest| answer::is_named(contest));
-        named.flat_map(|contest| contest.best.iter().map(String::as_str)).collect()
-    }
-
-    /// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.
-    pub(super) fn place_of<'c>(&self, cells: impl Iterator<Item = &'c Cell> + Clone) -> String {
-        let shared = |axis: &Axis| {
-            let mut names = cells.clone().map(|cell| &cell.names[*axis]);
-            let first = names.next()?;
-            (self.is_told(*axis) && names.all(|name| name == first)).then_some(first.as_str())
-        };
-        Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// What the cells of a set are called among each other: their names on the axes on which they differ, `int8/cpu`; their
-/// variant where they do not.
-pub(super) fn name_among(cells: &[&Cell], cell: &Cell) -> String {
-    let differ = |axis: &Axis| cells.iter().any(|other| other.names[*axis] != cells[0].names[*axis]);
-    let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differ).collect();
-    if axes.is_empty() { cell.names.variant().to_owned() } else { cell.names.on(&axes) }
-}
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

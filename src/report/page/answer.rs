@@ -1,6 +1,8 @@
 //! The answer: what is best among cells that could stand in for each other, what decided, what it costs, and what was left
 //! out. A difference is claimed only where a verdict claims it.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use statistics::Verdict;
@@ -138,6 +140,16 @@ fn end(contest: &Contest) -> End {
     }
 }
 
+impl<'a> Reader<'a> {
+    /// The ids of what the answer names.
+    pub(super) fn best(&self) -> HashSet<&'a str> {
+        let contests = self.results.choice.iter().flat_map(|choice| &choice.contests);
+        // Where nothing is told apart, nothing is marked.
+        let named = contests.filter(|contest| is_named(contest));
+        named.flat_map(|contest| contest.best.iter().map(String::as_str)).collect()
+    }
+}
+
 /// Whether the answer names what is best.
 pub(super) fn is_named(contest: &Contest) -> bool {
     end(contest) == End::Decided
@@ -192,7 +204,7 @@ impl<'a> Held<'a> {
     fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool) -> AnswerRow {
         let places: Vec<&str> = self.places.iter().map(String::as_str).filter(|place| !place.is_empty()).collect();
         let is_told = !is_one && !places.is_empty();
-        let has_several = reader.differing.iter().any(|axis| axis.is_always_told());
+        let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
         let parts = [has_several.then(|| self.model.clone()), is_told.then(|| list(&places))].into_iter().flatten();
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());

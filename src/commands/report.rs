@@ -320,9 +320,7 @@ fn typed(path: &Path) -> String {
 
 /// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.
 fn shown(folder: &Path, written: &[PathBuf]) -> String {
-    let is_text = |path: &&PathBuf| path.extension().is_none_or(|extension| extension != "svg");
-    let names = written.iter().filter(is_text).filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
-    let names: Vec<_> = names.collect();
+    let names: Vec<_> = written.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect();
     // A break inside a path could not be copied, so the names are separated by spaces alone.
     format!("{}/{}", typed(folder), names.join("  "))
 }

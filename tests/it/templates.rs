@@ -37,6 +37,11 @@ fn the_examples_of_the_documents_give_tables() {
     let examples = ["latency.tex.j2", "cells.csv.j2"].map(|name| example(name).display().to_string());
     let done = report(&place, &record, &[&examples[0], &examples[1]]).expect_code(0);
     assert!(done.stdout.contains("latency.tex") && done.stdout.contains("cells.csv"), "{}", done.stdout);
+    let written =
+        std::fs::read_dir(place.path("out")).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let (_, listed) = done.stdout.split_once("wrote ").unwrap();
+    let unlisted: Vec<String> = written.filter(|name| !listed.contains(name.as_str())).collect();
+    assert!(unlisted.is_empty() && listed.contains("speedup.svg"), "{unlisted:?} in {listed}");
     let latex = place.read("out/latency.tex");
     let row = latex.lines().find(|line| line.contains("heavier")).unwrap();
     assert!(row.contains(r"snake\_case & default & heavier & cpu & ") && row.contains(r" ms $\pm$ "), "{row}");

@@ -73,10 +73,11 @@ fn names_are_escaped_by_the_name_of_the_result() {
 fn mistakes_name_file_and_line_and_nothing_is_written() {
     let (place, record) = measured();
     let cases = [
-        ("{{ results.experiment }}\n{{ nothing }}\n", "bad.txt:2: undefined value"),
-        ("{% for cell in cells %}\n{{ cell.latency.text }}\n{% endfor %}\n", "bad.txt:2: undefined value"),
+        ("{{ results.experiment }}\n{{ nothing }}\n", "bad.txt:2: `nothing` is undefined"),
+        ("{% for cell in cells %}\n{{ cell.latency.text }}\n{% endfor %}\n", "bad.txt:2: "),
         ("a\nb\n{% if %}\n", "bad.txt:3: syntax error"),
-        ("{{ results.experiment|shout }}\n", "bad.txt:1: unknown filter"),
+        ("{{ results.experiment|shout }}\n", "bad.txt:1: filter shout is unknown"),
+        ("\n{{ cells|path }}\n", "bad.txt:2: filter `path`: a map is no cell; write `cell|path`"),
     ];
     for (text, says) in cases {
         place.write("bad.txt", text);

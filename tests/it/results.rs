@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use perfrun::internals::experiment::Axis;
 use perfrun::internals::plan::SkipKind;
 use perfrun::internals::results::{self, Status};
+use perfrun::internals::spec::explain::explain;
 use serde_json::{Value, json};
 
 use crate::check_it_yourself::{ask, python};
@@ -209,16 +210,32 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     assert!(done.stdout.contains("out/results.csv  results.parquet"), "{}", done.stdout);
     let csv = place.read("out/results.csv");
     assert!(
-        csv.starts_with("experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n\n"),
+        csv.starts_with(
+            "experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n,usable,codes,\
+             other_load,verdict,withheld\n"
+        ),
         "{csv}"
     );
+    let documented = perfrun::internals::results::reference_markdown();
+    for column in csv.lines().next().unwrap().split(',') {
+        assert!(documented.contains(&format!("`{column}`")), "{column} in docs/reference/results.md");
+        explain(column).unwrap();
+    }
     let results = results::read(&place.path("reports/x/results.json")).unwrap();
     let rows: usize = results.cells.iter().map(|cell| cell.metrics.len()).sum();
     assert_eq!(csv.lines().count(), rows + 1);
     let row =
         csv.lines().find(|line| line.contains(",two,") && line.contains(",int8,") && line.contains(",latency_ns,"));
     let latency = &results.cells[3].metrics["latency_ns"];
-    let numbers = format!("{},{},{},true,10", latency.value, latency.low.unwrap(), latency.high.unwrap());
+    let judged =
+        results.comparisons.iter().find(|row| row.cell == results.cells[3].id && row.metric == "latency").unwrap();
+    let numbers = format!(
+        "{},{},{},true,10,true,,,{},",
+        latency.value,
+        latency.low.unwrap(),
+        latency.high.unwrap(),
+        judged.verdict.name()
+    );
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
     let table =
         perfrun::internals::data::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
@@ -231,6 +248,25 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     let done = place.run(&["report", "reports/x", "--format", "html,csv", "--output", "pages"]).expect_code(0);
     assert!(done.stderr.contains("has no samples"), "{}", done.stderr);
     assert_eq!(place.read("pages/results.csv"), csv);
+}
+
+#[test]
+fn the_tidy_table_says_what_weakens_a_number_and_its_verdict() {
+    let place = measured();
+    let mut file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let cell = &mut file["cells"][3];
+    let completed = cell["completed"].clone();
+    cell["other_load"] = json!({ "runs": completed, "cores": 0.5 });
+    cell["codes"] = json!({ "W_STEAL": { "severity": "warn" }, "E_NON_FINITE": { "severity": "invalid" } });
+    let id = cell["id"].clone();
+    for row in file["comparisons"].as_array_mut().unwrap().iter_mut().filter(|row| row["cell"] == id) {
+        row["reason"] = json!("control_failed");
+    }
+    place.write("r/results.json", &file.to_string());
+    place.run(&["report", "r", "--format", "csv"]).expect_code(0);
+    let csv = place.read("r/results.csv");
+    let row = csv.lines().find(|line| line.contains(id.as_str().unwrap()) && line.contains(",latency_ns,")).unwrap();
+    assert!(row.contains(",true,10,false,E_NON_FINITE W_STEAL,0.5,") && row.ends_with(",control_failed"), "{row}");
 }
 
 #[test]

@@ -11,16 +11,17 @@ pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
 
 use std::borrow::Cow;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use reading::nearest::nearest;
 
 use crate::experiment::{Package, Plugin};
 use crate::report::Format;
 use crate::ui::error::exit_codes_help;
-use crate::vocabulary::printable::printable;
+use crate::vocabulary::printable::{printable, printable_line};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Benchmark ONNX models from a YAML file; report only differences that the data support.
@@ -192,7 +193,7 @@ fn machine_name(text: &str) -> Result<String, String> {
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
     let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("unknown format `{name}`"));
-    PossibleValuesParser::new(Format::all().map(value)).try_map(unknown)
+    Trimmed(PossibleValuesParser::new(Format::all().map(value)).try_map(unknown))
 }
 
 pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
@@ -395,9 +396,19 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
         questions.contains(&text.as_ref()) || command.get_subcommands().any(|verb| verb.get_name() == text)
     };
     let is_verbose = |word: &&OsString| ["-v", "-vv", "--verbose"].iter().any(|verbose| word == verbose);
-    if words.iter().skip(1).find(|word| !is_verbose(word)).is_some_and(|word| !is_known(word)) {
+    let first = words.iter().skip(1).find(|word| !is_verbose(word)).filter(|word| !is_known(word));
+    if let Some(word) = first {
+        let verbs = command.get_subcommands().map(clap::Command::get_name);
+        let meant = word.to_str().filter(|_| !Path::new(word).exists()).and_then(|word| nearest(word, verbs));
+        if let Some(verb) = meant {
+            let word = printable_line(&word.to_string_lossy()).into_owned();
+            let text =
+                format!("error: there is no command and no file `{word}`\n\n  tip: did you mean `perfrun {verb}`?\n");
+            return Err(Said { text, is_mistake: true });
+        }
         words.insert(1, "run".into());
     }
+    join_negative_values(&mut words);
     Cli::try_parse_from(words).map_err(|error| {
         let mut text = error.render();
         if let Some(way) = way_to_say(&error) {
@@ -413,9 +424,47 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
     })
 }
 
+/// `--margin -1%` as `--margin=-1%`: no option is called `-1`, and what the value must be is said best by its own check.
+fn join_negative_values(words: &mut Vec<OsString>) {
+    let is_negative = |word: &OsString| {
+        let number = word.to_str().and_then(|word| word.strip_prefix('-'));
+        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    };
+    let is_option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with("--") && !word.contains('='));
+    for index in (1..words.len()).rev() {
+        if is_negative(&words[index]) && is_option(&words[index - 1]) {
+            let value = words.remove(index);
+            words[index - 1].push("=");
+            words[index - 1].push(value);
+        }
+    }
+}
+
+/// Values of a list may have spaces around them: `md, html`.
+#[derive(Clone)]
+pub(super) struct Trimmed<P>(P);
+
+impl<P: TypedValueParser> TypedValueParser for Trimmed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        of: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.0.parse_ref(command, of, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
+}
+
 /// How to say here what other tools have an option for.
 fn way_to_say(error: &clap::Error) -> Option<String> {
-    const WAYS: [(&[&str], &str); 8] = [
+    const WAYS: [(&[&str], &str); 9] = [
+        (&["--margin", "--threshold"], "`--set compare.margin=3%`"),
         (
             &["--batch", "--batch-size", "--batch_size"],
             "`--set inputs.batch=8`, with the dimension's name that `perfrun inspect` shows",
@@ -491,6 +540,22 @@ mod tests {
             assert!(said.is_mistake && said.text.contains(way), "{}", said.text);
             assert!(!said.text.contains("as a value"), "{}", said.text);
         }
+        for (typed, tip) in [
+            ("repot x", "did you mean `perfrun report`?"),
+            ("explian p95", "did you mean `perfrun explain`?"),
+            ("x.yaml --margin -1%", "`--set compare.margin=3%`"),
+            ("stat a.txt --margin -1%", "`-1%` is negative; a ratio is not"),
+            ("diff --margin -1%", "`-1%` is negative; a ratio is not"),
+            ("x.yaml --runs -1", "-1 is not in 1..=100000"),
+            ("x.yaml --budget -1s", "`-1s` is negative; a duration is not"),
+        ] {
+            let Err(said) = parse(words(&format!("perfrun {typed}"))) else { panic!("{typed}") };
+            assert!(said.is_mistake && said.text.contains(tip), "{typed}: {}", said.text);
+        }
+        let list = ["perfrun", "report", "x", "--format", "md, html"].map(OsString::from);
+        let cli = parse(list).expect("valid");
+        assert!(matches!(cli.command, Command::Report(ReportArgs { format, .. }) if format.len() == 2));
+        assert!(matches!(parse(words("perfrun look.onnx")).expect("valid").command, Command::Run(_)));
         let Err(said) = parse(words("perfrun x.yaml --nonsense")) else { panic!("an unknown option") };
         assert!(said.text.contains("--help"), "{}", said.text);
     }

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use onnx::zoo::{Settings, of, signature};
 use onnx::{Interface, ShapeError};
 use reading::plain_file;
+use reading::yaml::scalar;
 use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
@@ -22,7 +23,7 @@ use crate::spec::{self, absolute, fitting_name};
 use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::printable::{printable_json, printable_line};
+use crate::vocabulary::printable::printable_line;
 
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.
 const OWN_SCHEMA: &str = "schemas/experiment.schema.json";
@@ -240,7 +241,7 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     let mut text = String::new();
     // Writing into a String cannot fail.
     let _ = writeln!(text, "# All keys: `perfrun schema`. A single key: `perfrun explain KEY`.");
-    let _ = writeln!(text, "name: {}", quoted(name));
+    let _ = writeln!(text, "name: {}", scalar(name));
     let _ = writeln!(text, "\nmodels:");
     // Several models at several batches do not have their verdicts within the budget.
     let has_batches = question == Question::Precision && models.len() == 1;
@@ -254,10 +255,10 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
             // A name with a line break in it would end the comment.
             let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
         }
-        let _ = writeln!(text, "  - name: {}", quoted(&entry_name));
+        let _ = writeln!(text, "  - name: {}", scalar(&entry_name));
         let _ = match &model.source {
-            Source::File(path) => writeln!(text, "    path: {}", quoted(&model_path(folder, path).to_string_lossy())),
-            Source::Zoo(network) => writeln!(text, "    zoo: {}", quoted(network.name())),
+            Source::File(path) => writeln!(text, "    path: {}", scalar(&model_path(folder, path).to_string_lossy())),
+            Source::Zoo(network) => writeln!(text, "    zoo: {}", scalar(network.name())),
         };
         if common.is_none() && !sizes.is_empty() {
             let _ = writeln!(text, "    inputs: {}", sizes.written(has_batches));
@@ -333,26 +334,17 @@ impl Sizes {
             Sizes::Named(dimensions) => {
                 let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches && *size == 1 {
                     true => format!("batch: [{size}, 8]"),
-                    false => format!("{}: {size}", quoted(name)),
+                    false => format!("{}: {size}", scalar(name)),
                 };
                 format!("{{ {} }}", dimensions.iter().map(size).collect::<Vec<_>>().join(", "))
             }
             Sizes::Shapes(shapes) => {
-                let shape = |(name, shape): (&String, &Vec<u64>)| format!("{}: {shape:?}", quoted(name));
+                let shape = |(name, shape): (&String, &Vec<u64>)| format!("{}: {shape:?}", scalar(name));
                 let shapes = shapes.iter().map(shape).collect::<Vec<_>>().join(", ");
                 format!("[{{ name: b1, shapes: {{ {shapes} }} }}]")
             }
         }
     }
-}
-
-/// A YAML scalar: plain where that is safe, else in double quotes as JSON has them, which YAML reads alike.
-fn quoted(text: &str) -> String {
-    let plain = !text.is_empty()
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'))
-        && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.')
-        && !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(&text.to_lowercase().as_str());
-    if plain { text.to_owned() } else { printable_json(serde_json::Value::String(text.to_owned()).to_string()) }
 }
 
 /// The path of a model as seen from the specification's folder, absolute without one.
@@ -396,13 +388,5 @@ mod tests {
             Path::new("../models/m.onnx")
         );
         assert_eq!(path_from(Path::new("/a"), Path::new("/a/m.onnx")), Path::new("m.onnx"));
-    }
-
-    #[test]
-    fn doubtful_scalars_are_quoted() {
-        assert_eq!(quoted("mlp-1.onnx"), "mlp-1.onnx");
-        assert_eq!(quoted("1e3"), "\"1e3\"");
-        assert_eq!(quoted("no"), "\"no\"");
-        assert_eq!(quoted("a: b"), "\"a: b\"");
     }
 }

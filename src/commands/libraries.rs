@@ -7,7 +7,7 @@ use tracing::info;
 
 use crate::experiment::{Experiment, Package, Provider, Supply};
 use crate::plan::Plan;
-use crate::prepare::runtime::{self, Libraries, Library, Origin, Progress};
+use crate::prepare::runtime::{self, Libraries, Library, Progress};
 use crate::ui::Ui;
 use crate::ui::error::Error;
 use crate::worker::backend;
@@ -36,7 +36,7 @@ pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>,
         let runtime = experiment.runtimes.get(cell.runtime().place());
         let has_it_built_in = || runtime.is_some_and(|runtime| runtime.has_built_in(&device.provider));
         let plugin = match (own, Provider::of(device).and_then(Provider::plugin)) {
-            (Some(path), _) => Some(runtime::named(path, Origin::Specification)?),
+            (Some(path), _) => Some(runtime::named_plugin(path)?),
             (None, Some(plugin)) if !has_it_built_in() => Some(runtime::install_plugin(plugin, &cache, &mut tell)?),
             _ => None,
         };

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     // A path is taken at its word; anything else is a name.
     let found = match arguments.record.exists() {
-        true => arguments.record.clone(),
+        true => one_report(&arguments.record)?,
         false => records::find(&ProjectRoot::here()?, &arguments.record.to_string_lossy())?,
     };
     let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| format.is_whole_page());
@@ -49,6 +49,27 @@ fn results_alone(path: &Path) -> Option<PathBuf> {
         true => Some(path.to_owned()),
         false => (!path.join(Manifest::FILE).is_file() && inside.is_file()).then_some(inside),
     }
+}
+
+/// The folder, unless it is one of reports or records.
+fn one_report(folder: &Path) -> Result<PathBuf, Error> {
+    let written = |folder: PathBuf| {
+        let files = [Manifest::FILE, results::FILE].into_iter().filter_map(|file| folder.join(file).metadata().ok());
+        Some((files.filter_map(|file| file.modified().ok()).max()?, folder))
+    };
+    let inside = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| written(entry.ok()?.path()));
+    let mut inside: Vec<_> = inside.collect();
+    inside.sort_by(|one, other| other.cmp(one));
+    let Some((_, newest)) = inside.first().filter(|_| !folder.join(Manifest::FILE).is_file()) else {
+        return Ok(folder.to_owned());
+    };
+    let names = inside.iter().take(8).filter_map(|(_, inside)| inside.file_name()).map(|name| name.to_string_lossy());
+    let names = names.collect::<Vec<_>>().join(", ");
+    let more = if inside.len() > 8 { ", ..." } else { "" };
+    Err(Error::refused(
+        format!("{} is not a report, but a folder of {}", folder.display(), count(inside.len() as u64, "report")),
+        format!("the newest first: {names}{more}; for example `perfrun report {}`", newest.display()),
+    ))
 }
 
 /// Writes a report of results alone, beside them or where `--output` says. Distributions and courses take samples.
@@ -320,9 +341,7 @@ fn typed(path: &Path) -> String {
 
 /// The folder as the user would type it, then the files in it: `reports/x/report.md  report.html  results.json`.
 fn shown(folder: &Path, written: &[PathBuf]) -> String {
-    let is_text = |path: &&PathBuf| path.extension().is_none_or(|extension| extension != "svg");
-    let names = written.iter().filter(is_text).filter_map(|path| path.file_name()).map(|name| name.to_string_lossy());
-    let names: Vec<_> = names.collect();
+    let names: Vec<_> = written.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect();
     // A break inside a path could not be copied, so the names are separated by spaces alone.
     format!("{}/{}", typed(folder), names.join("  "))
 }

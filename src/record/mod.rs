@@ -76,6 +76,7 @@ pub enum StoreError {
     },
     /// The content is not what perfrun writes.
     #[error("{path} is damaged: {reason}")]
+    #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
     Damaged {
         /// The file.
         path: PathBuf,

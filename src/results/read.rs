@@ -1,15 +1,17 @@
 //! A file of this or the last format -> results.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use reading::plain_file;
+use serde_json::Value;
 
-use super::{FORMAT, Results, format2};
+use super::{Cell, FILE, FORMAT, Results, format2};
 use crate::record::Manifest;
 use crate::record::StoreError;
 use crate::spec::is_entry_name;
 use crate::vocabulary::conflict::has_conflict;
+use crate::vocabulary::metric::{self, MetricReference, Unit};
 use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::Ratio;
 
@@ -60,15 +62,18 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
 }
 
 /// What reads as results may still come from anywhere.
-fn checked(path: &Path, results: Results) -> Result<Results, StoreError> {
-    match problem(&results) {
+fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
+    match problem(&results).or_else(|| impossible(&results)) {
         Some(reason) => Err(StoreError::Damaged { path: path.to_owned(), reason }),
-        None => Ok(results),
+        None => {
+            leave_out_rows_without_cells(&mut results);
+            Ok(results)
+        }
     }
 }
 
 /// The first thing that no perfrun writes: an invalid name, a margin or confidence outside of 0 to 1, a cell that is listed
-/// twice, an interval whose lower end is above its upper end.
+/// twice.
 fn problem(results: &Results) -> Option<String> {
     let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
     // A merged record has several machines.
@@ -86,13 +91,78 @@ fn problem(results: &Results) -> Option<String> {
     }
     let mut known = HashSet::new();
     let twice = results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id));
-    if let Some(cell) = twice {
-        return Some(format!("the cell {cell} is listed twice"));
+    twice.map(|cell| format!("the cell {cell} is listed twice"))
+}
+
+/// The first number that nothing measures, with its place in the file.
+fn impossible(results: &Results) -> Option<String> {
+    let of_cell = |(index, cell): (usize, &Cell)| {
+        let estimated = cell.metrics.iter().find_map(|(name, found)| {
+            let place = format_args!("metrics.{name}");
+            let value = not_measured(name, found.value).map(|problem| format!("{place}.value {problem}"));
+            value.or_else(|| inverted(found.low, found.high).map(|problem| format!("{place} {problem}")))
+        });
+        let run = || {
+            cell.runs.iter().find_map(|(name, values)| {
+                let problem = |(run, value): (usize, &Option<f64>)| {
+                    not_measured(name, (*value)?).map(|problem| format!("runs.{name}[{run}] {problem}"))
+                };
+                values.iter().enumerate().find_map(problem)
+            })
+        };
+        Some(format!("cells[{index}].{}", estimated.or_else(run)?))
+    };
+    let rows = results.comparisons.iter().map(|row| (row.ratio, row.low, row.high)).enumerate();
+    let controls = results.controls.iter().map(|row| (row.ratio, row.low, row.high)).enumerate();
+    let compared = rows.map(|row| ("comparisons", row)).chain(controls.map(|row| ("controls", row)));
+    let of_row = |(list, (index, (ratio, low, high))): (&str, (usize, (f64, Option<f64>, Option<f64>)))| {
+        let ratio = (ratio <= 0.0).then(|| format!(".ratio is {}; it must be above 0", Value::from(ratio)));
+        let problem = ratio.or_else(|| inverted(low, high).map(|problem| format!(" {problem}")))?;
+        Some(format!("{list}[{index}]{problem}"))
+    };
+    results.cells.iter().enumerate().find_map(of_cell).or_else(|| compared.into_iter().find_map(of_row))
+}
+
+/// Why a time, a size or a rate cannot be this. A launch overhead is a difference, and may be below zero.
+fn not_measured(column: &str, value: f64) -> Option<String> {
+    /// 31 years in nanoseconds, an exabyte.
+    const MOST: f64 = 1e18;
+    let problem = match value {
+        value if value < 0.0 => "it cannot be negative",
+        value if value > MOST => "nothing is that large",
+        _ => return None,
+    };
+    let reference =
+        MetricReference::of_column(column).filter(|reference| reference.metric.name != metric::LAUNCH.name)?;
+    let is_amount = matches!(reference.unit(), Unit::Nanoseconds | Unit::Bytes | Unit::PerSecond);
+    is_amount.then(|| format!("is {}; {problem}", Value::from(value)))
+}
+
+fn inverted(low: Option<f64>, high: Option<f64>) -> Option<String> {
+    let (low, high) = low.zip(high).filter(|(low, high)| low > high)?;
+    Some(format!("has the interval {} to {}, which ends before it begins", Value::from(low), Value::from(high)))
+}
+
+/// Whoever takes cells out of a file leaves what was said about them.
+fn leave_out_rows_without_cells(results: &mut Results) {
+    let known: HashSet<String> = results.cells.iter().map(|cell| cell.id.clone()).collect();
+    let mut missing = BTreeSet::new();
+    let mut is_known = |cell: &String| known.contains(cell) || (missing.insert(cell.clone()), false).1;
+    results.comparisons.retain(|row| is_known(&row.cell) & is_known(&row.baseline));
+    results.controls.retain(|row| is_known(&row.cell));
+    results.efforts.retain(|row| row.cells.iter().all(&mut is_known));
+    results.families.retain(|row| row.cells.iter().all(&mut is_known));
+    results.goals.iter_mut().for_each(|goal| goal.cells.retain(|found| is_known(&found.cell)));
+    results.tradeoffs.iter_mut().for_each(|tradeoff| tradeoff.points.retain(|point| is_known(&point.cell)));
+    if let Some(choice) = &mut results.choice {
+        choice.contests.retain(|contest| contest.entrants.iter().all(|entrant| is_known(&entrant.cell)));
+        choice.bounds.iter_mut().for_each(|bound| bound.cells.retain(|found| is_known(&found.cell)));
     }
-    let of_cells =
-        results.cells.iter().flat_map(|cell| &cell.metrics).map(|(name, found)| (name, found.low, found.high));
-    let of_rows = results.comparisons.iter().map(|row| (&row.metric, row.low, row.high));
-    let is_inverted = |(_, low, high): &(&String, Option<f64>, Option<f64>)| low > high && high.is_some();
-    let inverted = of_cells.chain(of_rows).find(is_inverted);
-    inverted.map(|(metric, ..)| format!("an interval of {metric} ends before it begins"))
+    if !missing.is_empty() {
+        let cells = match missing.len() {
+            1 => "a cell that is".to_owned(),
+            cells => format!("{cells} cells that are"),
+        };
+        results.remarks.push(format!("Left out: what {FILE} says about {cells} not in it."));
+    }
 }

@@ -38,6 +38,18 @@ For spreadsheets and data frames there is a table with one row for each cell and
 perfrun report reports/quickstart --format csv       # or parquet
 ```
 
+| column | what |
+|---|---|
+| `experiment`, `cell` | its name, the cell's id |
+| `model`, `input`, `variant`, `device`, `runtime` | the cell's names |
+| `metric`, `value`, `low`, `high`, `n` | the estimate, its interval, and over how many runs |
+| `supported` | false for a percentile that too few samples support: the true value may lie anywhere above |
+| `usable` | false where reports show no number: outputs with NaN, samples too short, a percentile that is not supported |
+| `codes` | what weakens the cell ([codes.md](codes.md)) |
+| `other_load` | cores that others used beside most of its runs; empty where the machine was theirs |
+| `verdict` | against the cell's baseline by this metric; empty where there is none |
+| `withheld` | why there is no verdict although there is an interval: `control_failed`, `quick_look` ...; empty where the verdict holds |
+
 ## What is in it
 
 | key | what |

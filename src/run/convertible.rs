@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onnx::precision::{ModelNames, ProviderClass};
 use onnx::proto::ModelProto;
+use reading::yaml::scalar;
 
 use super::model::{PreparedModel, own_file};
 use super::prepare::PrepareError;
@@ -53,7 +54,9 @@ pub(super) fn examine(
                 kind: SkipKind::Conversion,
                 reason: format!("{model} as {variant}: {problem}"),
                 remedy: Some(format!(
-                    "leave it out: `matrix: {{ exclude: [{{ model: {model}, variant: {variant} }}] }}`"
+                    "leave it out: `matrix: {{ exclude: [{{ model: {}, variant: {} }}] }}`",
+                    scalar(model),
+                    scalar(variant)
                 )),
             },
         ))

@@ -3,9 +3,8 @@
 //! A key of an entry that nobody knows may be a dimension or a slip of the pen, so it is refused; its value says what it
 //! was meant for. Input: the entry. Output: the entry as it should be, for a hint.
 
+use reading::yaml::scalar;
 use serde_json::{Map, Value};
-
-use super::name::is_name;
 
 /// Keys as other tools call them, by the map in which they are written, and what is meant here.
 const ELSEWHERE: [(&str, &str, &str); 12] = [
@@ -80,9 +79,4 @@ pub(super) fn hint(entry: &Value, key: &str, known: &[&str]) -> Option<String> {
 
 fn name(entry: &Map<String, Value>) -> Option<String> {
     entry.get("name")?.as_str().map(str::to_owned)
-}
-
-/// A text as YAML reads it back; models name dimensions in any way (`past + 1`).
-fn scalar(text: &str) -> String {
-    if is_name(text) { text.to_owned() } else { Value::from(text).to_string() }
 }

@@ -24,6 +24,14 @@ const LONGEST_QUOTE: usize = 40;
 /// Precisions that perfrun does not convert to: a spec that names one is not misspelt.
 pub(super) const PLANNED_PRECISIONS: [&str; 6] = ["tf32", "uint8", "fp8", "fp4", "mixed", "fp64"];
 
+const TOO_LARGE: &str = "the number is too large";
+
+/// `1e400`, perhaps quoted.
+fn is_beyond_numbers(text: &str) -> bool {
+    let number = text.trim_matches('`');
+    number.ends_with(|c: char| c.is_ascii_digit()) && number.parse::<f64>().is_ok_and(f64::is_infinite)
+}
+
 /// The document that is spoken of.
 pub(super) struct Wording<'a> {
     pub(super) sources: &'a Sources,
@@ -57,6 +65,9 @@ impl Wording<'_> {
             return problem.with_hint("give it a value, or leave it out");
         }
         let problem = self.at_value(place, format!("{} is {shown}; it must be {wanted}", place.name()));
+        if is_beyond_numbers(&shown) {
+            return problem.with_hint(TOO_LARGE);
+        }
         let is_number = types.iter().any(|kind| kind == "integer") && shown.trim_matches('`').parse::<f64>().is_ok();
         if is_number && shown.starts_with('`') {
             return problem.with_hint("write the number without quotes");
@@ -183,6 +194,7 @@ impl Wording<'_> {
             _ => format!("{} is {}, which is not {what}", place.name(), quote(text)),
         };
         let hint = match text.parse::<f64>() {
+            _ if is_beyond_numbers(text) => TOO_LARGE.to_owned(),
             Ok(number) if number >= 0.0 && what == "a duration" => {
                 format!("add a unit: `{text}ms`, `{text}s` or `{text}m`")
             }

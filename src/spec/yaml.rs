@@ -219,7 +219,10 @@ impl Origin<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::vocabulary::printable::printable;
 
     fn read(text: &str) -> Node {
         parse(&Sources::new("x.yaml", text), 0, 0).unwrap().0
@@ -244,6 +247,27 @@ mod tests {
             assert_eq!(scalar.kind, ScalarKind::Text);
         }
         assert!(root.get("f").unwrap().is_null());
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_as_a_scalar_is_read_as_this_text(
+            text in prop_oneof![any::<String>(), "[-~.:#*&!|>%@`'\"{}, a-z0-9\t\u{85}\u{2028}\u{feff}]{0,8}"],
+        ) {
+            let scalar = reading::yaml::scalar(&text);
+            prop_assert_eq!(printable(&scalar), scalar.as_str(), "it is shown as it is");
+            for yaml in [format!("- {scalar}\n"), format!("[{scalar}, b]"), format!("{{ {scalar}: 1 }}"), format!("{scalar}: 1")] {
+                let found = match read(&yaml).content {
+                    Content::List(items) => match items.into_iter().next().unwrap().content {
+                        Content::Scalar(Scalar { text, kind: ScalarKind::Text }) => text,
+                        other => panic!("{other:?}"),
+                    },
+                    Content::Map(entries) => entries.into_iter().next().unwrap().key,
+                    other => panic!("{other:?}"),
+                };
+                prop_assert_eq!(&found, &text, "{}", yaml);
+            }
+        }
     }
 
     #[test]

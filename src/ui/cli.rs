@@ -3,15 +3,16 @@
 mod diff;
 mod judge;
 mod models;
+mod parse;
 mod records;
 
 pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
+pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
 
-use std::borrow::Cow;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -20,7 +21,6 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use crate::experiment::{Package, Plugin};
 use crate::report::Format;
 use crate::ui::error::exit_codes_help;
-use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Benchmark ONNX models from a YAML file; report only differences that the data support.
@@ -192,7 +192,7 @@ fn machine_name(text: &str) -> Result<String, String> {
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
     let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("unknown format `{name}`"));
-    PossibleValuesParser::new(Format::all().map(value)).try_map(unknown)
+    Trimmed(PossibleValuesParser::new(Format::all().map(value)).try_map(unknown))
 }
 
 pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
@@ -372,80 +372,25 @@ pub struct CompletionsArgs {
     pub shell: clap_complete::Shell,
 }
 
-/// What clap says in place of a command: help, the version, or what is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// The text, styled.
-    pub text: String,
-    /// It is a mistake, not an answer.
-    pub is_mistake: bool,
-}
+/// Values of a list may have spaces around them: `md, html`.
+#[derive(Clone)]
+pub(super) struct Trimmed<P>(P);
 
-/// Reads the command line; a first word that is neither a verb nor a question about perfrun stands for `run`.
-///
-/// # Errors
-///
-/// What is to be said in place of doing something, help and version among it.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said> {
-    let mut words: Vec<OsString> = arguments.into_iter().collect();
-    let questions = ["-h", "--help", "-V", "--version", "help"];
-    let command = Cli::command();
-    let is_known = |word: &OsString| {
-        let text = word.to_string_lossy();
-        questions.contains(&text.as_ref()) || command.get_subcommands().any(|verb| verb.get_name() == text)
-    };
-    let is_verbose = |word: &&OsString| ["-v", "-vv", "--verbose"].iter().any(|verbose| word == verbose);
-    if words.iter().skip(1).find(|word| !is_verbose(word)).is_some_and(|word| !is_known(word)) {
-        words.insert(1, "run".into());
+impl<P: TypedValueParser> TypedValueParser for Trimmed<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        of: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        self.0.parse_ref(command, of, value.to_str().map_or(value, |text| OsStr::new(text.trim())))
     }
-    Cli::try_parse_from(words).map_err(|error| {
-        let mut text = error.render();
-        if let Some(way) = way_to_say(&error) {
-            text = format!("{}\n\n  tip: {way}\n", text.to_string().lines().next().unwrap_or_default()).into();
-        }
-        let plain = text.to_string();
-        // Arguments may be anybody's file names.
-        let text = match printable(&plain) {
-            Cow::Borrowed(_) => text.ansi().to_string(),
-            safe => safe.into_owned(),
-        };
-        Said { text, is_mistake: error.use_stderr() }
-    })
-}
 
-/// How to say here what other tools have an option for.
-fn way_to_say(error: &clap::Error) -> Option<String> {
-    const WAYS: [(&[&str], &str); 8] = [
-        (
-            &["--batch", "--batch-size", "--batch_size"],
-            "`--set inputs.batch=8`, with the dimension's name that `perfrun inspect` shows",
-        ),
-        (
-            &["--input-shape", "--input_shape", "--shape", "--shapes"],
-            "`--set inputs.batch=8 --set inputs.sequence=128`, with the names of dimensions that `perfrun inspect` shows",
-        ),
-        (
-            &["--threads", "--num-threads", "--num_threads", "--intra-op"],
-            "`--set variants.fp32.threads=2`, with the variant's name that `perfrun plan` shows",
-        ),
-        (&["--device", "--devices", "--provider", "--ep", "--backend"], "`--set 'devices=[cpu, cuda]'`"),
-        (&["--precision", "--fp16", "--int8", "--variants"], "`--set 'variants=[fp32, fp16, int8]'`"),
-        (
-            &["--iterations", "--iters", "--repeat", "--repetitions", "-n"],
-            "`--runs 12` for processes, `--set measure.stop.min_samples=1000` for inferences in each",
-        ),
-        (
-            &["--duration", "--time", "--min-time"],
-            "`--set measure.stop.min_time=5s` for each run, `--budget 10m` for all together",
-        ),
-        (&["--warmup", "--warm-up", "--warmup-runs"], "`--set measure.warmup.min_time=1s`"),
-    ];
-    let found = error.get(clap::error::ContextKind::InvalidArg)?;
-    let (clap::error::ErrorKind::UnknownArgument, clap::error::ContextValue::String(word)) = (error.kind(), found)
-    else {
-        return None;
-    };
-    WAYS.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, way)| (*way).to_owned())
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// The script that completes perfrun's words in a shell.
@@ -453,45 +398,4 @@ pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "perfrun", &mut script);
     script
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(text: &str) -> Vec<OsString> {
-        text.split(' ').map(OsString::from).collect()
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_first_word_that_is_no_verb_is_a_specification() {
-        let cli = parse(words("perfrun x.yaml --runs 3")).expect("valid");
-        assert!(matches!(cli.command, Command::Run(RunArgs { specs, .. }) if specs == [PathBuf::from("x.yaml")]));
-        let cli = parse(words("perfrun --runs 3 x.yaml")).expect("valid");
-        assert!(matches!(cli.command, Command::Run(_)));
-        for typed in ["perfrun plan x.yaml -vv", "perfrun -vv plan x.yaml"] {
-            let cli = parse(words(typed)).expect("valid");
-            assert!(matches!(cli.command, Command::Plan(_)) && cli.verbose == 2, "{typed}");
-        }
-        let cli = parse(words("perfrun -v x.yaml")).expect("valid");
-        assert!(matches!(cli.command, Command::Run(_)) && cli.verbose == 1);
-    }
-
-    #[test]
-    fn options_of_other_tools_are_answered_with_ours() {
-        for (typed, way) in
-            [("m.onnx --batch 8", "--set inputs.batch=8"), ("plan x.yaml --threads 2", "variants.fp32.threads=2")]
-        {
-            let Err(said) = parse(words(&format!("perfrun {typed}"))) else { panic!("{typed}") };
-            assert!(said.is_mistake && said.text.contains(way), "{}", said.text);
-            assert!(!said.text.contains("as a value"), "{}", said.text);
-        }
-        let Err(said) = parse(words("perfrun x.yaml --nonsense")) else { panic!("an unknown option") };
-        assert!(said.text.contains("--help"), "{}", said.text);
-    }
 }

@@ -402,6 +402,10 @@ fn records_are_listed_and_all_but_the_newest_are_removed() {
     }
     let refused = place.run(&["report", "y"]).expect_code(2);
     assert!(refused.stderr.contains("there is no record `y`"), "{}", refused.stderr);
+    let refused = place.run(&["report", ".perfrun/records/x"]).expect_code(2);
+    for words in ["records/x is not a report, but a folder of 3 reports", "`perfrun report .perfrun/records/x/"] {
+        assert!(refused.stderr.replace("\n        ", "").contains(words), "{}", refused.stderr);
+    }
     let refused = place.run(&["clean"]).expect_code(2);
     assert!(refused.stderr.contains("add --yes to remove them"), "{}", refused.stderr);
     place.run(&["clean", "y", "--yes"]).expect_code(2);

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use perfrun::internals::experiment::Axis;
 use perfrun::internals::plan::SkipKind;
 use perfrun::internals::results::{self, Status};
-use serde_json::Value;
+use perfrun::internals::spec::explain::explain;
+use serde_json::{Value, json};
 
 use crate::check_it_yourself::{ask, python};
 use crate::need::need;
@@ -209,16 +210,32 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     assert!(done.stdout.contains("out/results.csv  results.parquet"), "{}", done.stdout);
     let csv = place.read("out/results.csv");
     assert!(
-        csv.starts_with("experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n\n"),
+        csv.starts_with(
+            "experiment,cell,model,input,variant,device,runtime,metric,value,low,high,supported,n,usable,codes,\
+             other_load,verdict,withheld\n"
+        ),
         "{csv}"
     );
+    let documented = perfrun::internals::results::reference_markdown();
+    for column in csv.lines().next().unwrap().split(',') {
+        assert!(documented.contains(&format!("`{column}`")), "{column} in docs/reference/results.md");
+        explain(column).unwrap();
+    }
     let results = results::read(&place.path("reports/x/results.json")).unwrap();
     let rows: usize = results.cells.iter().map(|cell| cell.metrics.len()).sum();
     assert_eq!(csv.lines().count(), rows + 1);
     let row =
         csv.lines().find(|line| line.contains(",two,") && line.contains(",int8,") && line.contains(",latency_ns,"));
     let latency = &results.cells[3].metrics["latency_ns"];
-    let numbers = format!("{},{},{},true,10", latency.value, latency.low.unwrap(), latency.high.unwrap());
+    let judged =
+        results.comparisons.iter().find(|row| row.cell == results.cells[3].id && row.metric == "latency").unwrap();
+    let numbers = format!(
+        "{},{},{},true,10,true,,,{},",
+        latency.value,
+        latency.low.unwrap(),
+        latency.high.unwrap(),
+        judged.verdict.name()
+    );
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
     let table =
         perfrun::internals::data::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
@@ -234,14 +251,71 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
 }
 
 #[test]
-fn an_interval_that_ends_before_it_begins_is_damage() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [one]\nruns: 5\n");
-    place.run(&["x.yaml", "--output", "r"]).expect_code(0);
-    let text = place.read("r/results.json");
-    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let latency = &mut file["cells"][0]["metrics"]["latency_ns"];
-    let (low, high) = (latency["low"].clone(), latency["high"].clone());
-    (latency["low"], latency["high"]) = (high, low);
-    let error = results::parse(Path::new("r.json"), &file.to_string()).unwrap_err().to_string();
-    assert_eq!(error, "r.json is damaged: an interval of latency_ns ends before it begins");
+fn the_tidy_table_says_what_weakens_a_number_and_its_verdict() {
+    let place = measured();
+    let mut file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let cell = &mut file["cells"][3];
+    let completed = cell["completed"].clone();
+    cell["other_load"] = json!({ "runs": completed, "cores": 0.5 });
+    cell["codes"] = json!({ "W_STEAL": { "severity": "warn" }, "E_NON_FINITE": { "severity": "invalid" } });
+    let id = cell["id"].clone();
+    for row in file["comparisons"].as_array_mut().unwrap().iter_mut().filter(|row| row["cell"] == id) {
+        row["reason"] = json!("control_failed");
+    }
+    place.write("r/results.json", &file.to_string());
+    place.run(&["report", "r", "--format", "csv"]).expect_code(0);
+    let csv = place.read("r/results.csv");
+    let row = csv.lines().find(|line| line.contains(id.as_str().unwrap()) && line.contains(",latency_ns,")).unwrap();
+    assert!(row.contains(",true,10,false,E_NON_FINITE W_STEAL,0.5,") && row.ends_with(",control_failed"), "{row}");
+}
+
+#[test]
+fn numbers_that_nothing_measures_are_damage_with_their_place() {
+    let place = measured();
+    let file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    for (pointer, value, problem) in [
+        (
+            "/cells/0/metrics/latency_ns/value",
+            json!(-5.0),
+            "cells[0].metrics.latency_ns.value is -5.0; it cannot be negative",
+        ),
+        (
+            "/cells/1/metrics/peak_rss_bytes/value",
+            json!(1e300),
+            "cells[1].metrics.peak_rss_bytes.value is 1e300; nothing is that large",
+        ),
+        (
+            "/cells/0/metrics/latency_ns/low",
+            json!(1e12),
+            "cells[0].metrics.latency_ns has the interval 1000000000000.0 to ",
+        ),
+        ("/cells/3/runs/latency_p95_ns/2", json!(-1), "cells[3].runs.latency_p95_ns[2] is -1.0; "),
+        ("/comparisons/1/ratio", json!(0), "comparisons[1].ratio is 0.0; it must be above 0"),
+        ("/comparisons/0/high", json!(0.001), "comparisons[0] has the interval "),
+        ("/controls/0/ratio", json!(-1), "controls[0].ratio is -1.0; it must be above 0"),
+    ] {
+        let mut file = file.clone();
+        *file.pointer_mut(pointer).unwrap() = value;
+        place.write("r/results.json", &file.to_string());
+        let done = place.run(&["report", "r", "--output", "out"]).expect_code(2);
+        let said = done.stderr.replace("\n  │ ", " ");
+        assert!(said.contains(&format!("results.json is damaged: {problem}")), "{said}");
+        assert!(!place.path("out").exists());
+    }
+}
+
+#[test]
+fn what_is_said_about_cells_that_were_taken_out_is_left_out_with_a_notice() {
+    let place = measured();
+    let mut file: Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let gone = file["cells"].as_array_mut().unwrap().remove(1)["id"].clone();
+    place.write("r/results.json", &file.to_string());
+    let results = results::read(&place.path("r/results.json")).unwrap();
+    assert_eq!(results.comparisons.len() * 2, file["comparisons"].as_array().unwrap().len());
+    place.run(&["report", "r", "--format", "md,html,latex,junit"]).expect_code(0);
+    for page in ["report.md", "report.html", "results.tex", "results.junit.xml"] {
+        assert!(!place.read(&format!("r/{page}")).contains(gone.as_str().unwrap()), "{page}");
+    }
+    let notice = "Left out: what results.json says about a cell that is not in it.";
+    assert!(place.read("r/report.md").contains(notice) && place.page("r").contains(notice));
 }

@@ -160,6 +160,39 @@ fn a_version_that_cannot_be_had_ends_the_command_with_the_way_out() {
 }
 
 #[test]
+fn what_is_not_onnxruntime_is_refused_once_before_anything_is_measured() {
+    let named = real("[{ name: mine, path: PATH }]");
+    let unnamed = real("[1.31.1]");
+    unnamed.write("x.yaml", &unnamed.read("x.yaml").replace("runtimes: [1.31.1]\n", ""));
+    let spec = named.read("x.yaml");
+    named.write("text.so", "hello");
+    let cases = [
+        (named.path("text.so"), "is not a shared library for this system: not an ELF file"),
+        (std::fs::canonicalize("/bin/sh").unwrap(), "is not ONNX Runtime: it has no function `OrtGetApiBase`"),
+        (named.path("."), "there is no libonnxruntime.so in the folder"),
+        (named.path("missing.so"), "there is no ONNX Runtime library at"),
+    ];
+    for (path, problem) in &cases {
+        named.write("x.yaml", &spec.replace("PATH", path.to_str().unwrap()));
+        // A specification that names what is not there is not valid.
+        let runs = [(&unnamed, "`ORT_DYLIB_PATH`"), (&named, "the specification")];
+        for (place, origin) in runs.into_iter().filter(|(place, _)| path.exists() || place.root() != named.root()) {
+            let done = place.command(&["x.yaml"]).env("ORT_DYLIB_PATH", path).output().unwrap();
+            let stderr = String::from_utf8(done.stderr).unwrap();
+            assert_eq!((done.status.code(), stderr.matches('×').count()), (Some(2), 1), "{stderr}");
+            let words = stderr.replace("\n  │ ", " ").replace("\n        ", " ");
+            for part in [problem, origin, "help: name the"] {
+                assert!(words.contains(part), "{part} in {stderr}");
+            }
+            assert!(!place.path(".perfrun/records").exists());
+        }
+        let doctor = unnamed.command(&["doctor"]).env("ORT_DYLIB_PATH", path).output().unwrap();
+        let text = String::from_utf8(doctor.stdout).unwrap();
+        assert!(text.contains("runtime    NOT USABLE: "), "{text}");
+    }
+}
+
+#[test]
 fn options_of_the_provider_and_the_execution_mode_reach_the_session() {
     need!(onnxruntime);
     let place = real("[1.31.1]");

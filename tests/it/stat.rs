@@ -74,6 +74,19 @@ fn texts_are_as_committed() {
 }
 
 #[test]
+fn a_unit_is_a_heading_anywhere() {
+    let place = place_with_vectors();
+    for unit in ["ms", "items/s", " °C ", "%", "kg·m"] {
+        let shown = place.run(&["stat", "a.json", "--unit", unit]).expect_code(0).stdout;
+        assert!(shown.contains(unit.trim()), "{shown}");
+    }
+    for unit in ["", " ", "a\nb", "\u{1b}[31m", "<b>", "a|b", "`x`", "[x](y)", &"x".repeat(5000)] {
+        let said = place.run(&["stat", "a.json", "--unit", unit]).expect_code(2).stderr;
+        assert!(said.contains("a unit has 1 to 24 letters"), "{said}");
+    }
+}
+
+#[test]
 fn json_is_as_committed() {
     let place = place_with_vectors();
     let output = json(&place, &["small_no_ties-a.txt", "small_no_ties-b.txt", "--unit", "ms"]);

@@ -37,6 +37,11 @@ fn the_examples_of_the_documents_give_tables() {
     let examples = ["latency.tex.j2", "cells.csv.j2"].map(|name| example(name).display().to_string());
     let done = report(&place, &record, &[&examples[0], &examples[1]]).expect_code(0);
     assert!(done.stdout.contains("latency.tex") && done.stdout.contains("cells.csv"), "{}", done.stdout);
+    let written =
+        std::fs::read_dir(place.path("out")).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+    let (_, listed) = done.stdout.split_once("wrote ").unwrap();
+    let unlisted: Vec<String> = written.filter(|name| !listed.contains(name.as_str())).collect();
+    assert!(unlisted.is_empty() && listed.contains("speedup.svg"), "{unlisted:?} in {listed}");
     let latex = place.read("out/latency.tex");
     let row = latex.lines().find(|line| line.contains("heavier")).unwrap();
     assert!(row.contains(r"snake\_case & default & heavier & cpu & ") && row.contains(r" ms $\pm$ "), "{row}");
@@ -68,10 +73,11 @@ fn names_are_escaped_by_the_name_of_the_result() {
 fn mistakes_name_file_and_line_and_nothing_is_written() {
     let (place, record) = measured();
     let cases = [
-        ("{{ results.experiment }}\n{{ nothing }}\n", "bad.txt:2: undefined value"),
-        ("{% for cell in cells %}\n{{ cell.latency.text }}\n{% endfor %}\n", "bad.txt:2: undefined value"),
+        ("{{ results.experiment }}\n{{ nothing }}\n", "bad.txt:2: `nothing` is undefined"),
+        ("{% for cell in cells %}\n{{ cell.latency.text }}\n{% endfor %}\n", "bad.txt:2: "),
         ("a\nb\n{% if %}\n", "bad.txt:3: syntax error"),
-        ("{{ results.experiment|shout }}\n", "bad.txt:1: unknown filter"),
+        ("{{ results.experiment|shout }}\n", "bad.txt:1: filter shout is unknown"),
+        ("\n{{ cells|path }}\n", "bad.txt:2: filter `path`: a map is no cell; write `cell|path`"),
     ];
     for (text, says) in cases {
         place.write("bad.txt", text);

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use reading::yaml::scalar;
+
 use super::signature::ElementType;
 
 /// What is proposed for a dimension that nothing is known of.
@@ -82,7 +84,7 @@ impl fmt::Display for Misfit {
 impl Misfit {
     fn remedy(&self) -> String {
         match &self.open {
-            Some(MisfitDimension { name: Some(name), wants, .. }) => format!("set `{}: {wants}`", yaml_key(name)),
+            Some(MisfitDimension { name: Some(name), wants, .. }) => format!("set `{}: {wants}`", scalar(name)),
             Some(MisfitDimension { tensor, index, wants, .. }) => {
                 format!("give `{tensor}` a shape with {wants} in dimension {index}")
             }
@@ -226,7 +228,7 @@ impl ShapeError {
     pub fn remedy(&self) -> String {
         match self {
             ShapeError::UnknownTensor { nearest: Some(nearest), .. }
-            | ShapeError::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{nearest}`"),
+            | ShapeError::UnknownDimension { nearest: Some(nearest), .. } => format!("write `{}`", scalar(nearest)),
             ShapeError::UnknownTensor { known, .. } => format!("its inputs are {}", names(known)),
             ShapeError::UnknownDimension { known, .. } if known.is_empty() => {
                 "leave it out, or give whole shapes: no free dimension of the file has a name".to_owned()
@@ -241,7 +243,7 @@ impl ShapeError {
             ShapeError::FixedBatch { tensor, fixed, open: Some(open), .. } => format!(
                 "if `batch` refers to `{open}` only, give `{tensor}` its own shape: \
                  `shapes: {{ {}: [{fixed}, ...] }}`",
-                yaml_key(tensor)
+                scalar(tensor)
             ),
             ShapeError::FixedBatch { fixed, .. } => {
                 format!("export it with a dynamic batch, or ask for batch {fixed}")
@@ -258,7 +260,7 @@ impl ShapeError {
             }
             ShapeError::Misfit(misfit) => misfit.remedy(),
             ShapeError::NoRandomValues { tensor, .. } => {
-                format!("give it valid ones in an entry of `inputs`: `values: {{ {}: [...] }}`", yaml_key(tensor))
+                format!("give it valid ones in an entry of `inputs`: `values: {{ {}: [...] }}`", scalar(tensor))
             }
             ShapeError::UnknownRank { tensors } => {
                 whole_shapes(tensors.iter().map(|tensor| (tensor, vec![1, USUAL_SIZE])))
@@ -289,7 +291,7 @@ fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>
         Some(keys) => {
             let mut keys: Vec<(&str, u64)> = keys.into_iter().collect();
             keys.sort_by_key(|(key, _)| *key != "batch");
-            let entries: Vec<String> = keys.iter().map(|(key, size)| format!("{}: {size}", yaml_key(key))).collect();
+            let entries: Vec<String> = keys.iter().map(|(key, size)| format!("{}: {size}", scalar(key))).collect();
             format!("set them, for example `inputs: {{ {} }}`", entries.join(", "))
         }
         None => whole_shapes(example.iter().map(|(tensor, shape)| (tensor, shape.clone()))),
@@ -297,15 +299,8 @@ fn free_remedy(dimensions: &[FreeDimension], example: &BTreeMap<String, Vec<u64>
 }
 
 fn whole_shapes<'a>(shapes: impl Iterator<Item = (&'a String, Vec<u64>)>) -> String {
-    let entries: Vec<String> = shapes.map(|(tensor, shape)| format!("{}: {shape:?}", yaml_key(tensor))).collect();
+    let entries: Vec<String> = shapes.map(|(tensor, shape)| format!("{}: {shape:?}", scalar(tensor))).collect();
     format!("give whole shapes, for example `inputs: [{{ name: b1, shapes: {{ {} }} }}]`", entries.join(", "))
-}
-
-/// A name as a key of a YAML flow map.
-fn yaml_key(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
-    let is_word = name.chars().all(is_plain) && name.starts_with(|c: char| c.is_ascii_alphabetic());
-    if is_word { name.to_owned() } else { format!("{name:?}") }
 }
 
 fn names(known: &[String]) -> String {

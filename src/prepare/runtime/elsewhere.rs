@@ -45,7 +45,7 @@ pub(super) fn system(folders: &[PathBuf]) -> Option<Library> {
 }
 
 fn usable(folder: &Path, origin: Origin) -> Option<Library> {
-    library::checked(&library::in_folder(folder)?, origin).ok()
+    library::named(&library::in_folder(folder)?, origin).ok()
 }
 
 /// The folders in which the system's loader looks, as `man 8 ld.so` has them: `LD_LIBRARY_PATH`, those of its

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::library::Origin;
+use super::library::{Origin, PLUGIN};
 
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
@@ -17,7 +17,7 @@ const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtim
 pub enum RuntimeError {
     /// What the user named is not there.
     #[error("there is no ONNX Runtime library at {}, which {origin} names", path.display())]
-    #[diagnostic(help("name the file libonnxruntime.so, or the folder that holds it"))]
+    #[diagnostic(help("{}", instead(*origin)))]
     Missing {
         path: PathBuf,
         /// What names it.
@@ -34,13 +34,31 @@ pub enum RuntimeError {
         origin: Origin,
     },
     /// The file is something else.
-    #[error("{} is not a shared library for this system: {found}", path.display())]
-    #[diagnostic(help("name a shared library for Linux"))]
+    #[error("{} (from {origin}) is not a shared library for this system: {found}", path.display())]
+    #[diagnostic(help("{}", instead(*origin)))]
     NotALibrary {
         /// The file.
         path: PathBuf,
+        origin: Origin,
         /// What it is.
         found: &'static str,
+    },
+    /// A library that is neither ONNX Runtime nor a plug-in for it.
+    #[error(
+        "{} (from {origin}) is not {}: it has no function `{function}`",
+        path.display(),
+        if *function == PLUGIN { "a plug-in provider" } else { "ONNX Runtime" }
+    )]
+    #[diagnostic(help("{}", match *function {
+        PLUGIN => "name the provider's own library in `plugins`".to_owned(),
+        _ => instead(*origin),
+    }))]
+    OtherLibrary {
+        /// The file.
+        path: PathBuf,
+        origin: Origin,
+        /// By which it would be opened.
+        function: &'static str,
     },
     /// The library is for another processor.
     #[error("{} is for {found}, but this machine is {wanted}", path.display())]
@@ -205,6 +223,19 @@ impl RuntimeError {
             RuntimeError::PipFailed { program, tail, .. } => quote(program, tail),
             _ => String::new(),
         }
+    }
+}
+
+/// What to do about a library that was named and is none.
+fn instead(origin: Origin) -> String {
+    match origin {
+        Origin::Specification => format!(
+            "name the library's file (in `runtimes` also its folder, or a version such as {}, which perfrun fetches)",
+            super::PINNED
+        ),
+        origin => format!(
+            "name the file libonnxruntime.so, or the folder that holds it; without {origin} perfrun finds or fetches one"
+        ),
     }
 }
 

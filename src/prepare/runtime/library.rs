@@ -1,12 +1,12 @@
 //! One shared library on disk: its version by its name, and whether this machine could open it.
 //!
-//! Input: a path. Output: a [`Library`], or what is wrong. Deliberately absent: opening it; the first twenty bytes tell
-//! enough, and a library that is opened runs code.
+//! Input: a path. Output: a [`Library`], or what is wrong. Deliberately absent: opening it; its header and the names of its
+//! functions tell enough, and a library that is opened runs code.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use reading::plain_file;
@@ -122,17 +122,54 @@ impl Machine {
     }
 }
 
+/// The function by which ONNX Runtime is opened.
+const RUNTIME: &str = "OrtGetApiBase";
+/// That of a plug-in provider.
+pub(super) const PLUGIN: &str = "CreateEpFactories";
+
 /// The library that a user named: a file, or a folder that holds one.
-pub(crate) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
-    let path = std::path::absolute(path).map_err(|source| RuntimeError::Io { path: path.to_owned(), source })?;
+pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
+    let path = absolute(path)?;
     if !path.is_dir() {
-        return checked(&path, origin);
+        return with_function(&path, origin, RUNTIME);
     }
     let folders = [path.clone(), path.join("lib"), path.join("capi"), path.join("onnxruntime/capi")];
     match folders.iter().find_map(|folder| in_folder(folder)) {
-        Some(library) => checked(&library, origin),
+        Some(library) => with_function(&library, origin, RUNTIME),
         None => Err(RuntimeError::NoLibraryInFolder { folder: path, origin }),
     }
+}
+
+/// The plug-in provider that a specification names.
+pub(crate) fn named_plugin(path: &Path) -> Result<Library, RuntimeError> {
+    with_function(&absolute(path)?, Origin::Specification, PLUGIN)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, RuntimeError> {
+    std::path::absolute(path).map_err(|source| RuntimeError::Io { path: path.to_owned(), source })
+}
+
+/// The library at `path`, if it has the function by which it is opened.
+fn with_function(path: &Path, origin: Origin, function: &'static str) -> Result<Library, RuntimeError> {
+    let library = checked(path, origin)?;
+    match names_function(path, function) {
+        Ok(true) => Ok(library),
+        Ok(false) => Err(RuntimeError::OtherLibrary { path: path.to_owned(), origin, function }),
+        Err(source) => Err(RuntimeError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Whether it has the name among its strings, which end with a zero. The loader's stand near the beginning.
+fn names_function(path: &Path, function: &str) -> std::io::Result<bool> {
+    let mut file = BufReader::new(plain_file::open(path)?);
+    let mut string = Vec::new();
+    while file.read_until(0, &mut string)? > 0 {
+        if string.strip_suffix(&[0]).is_some_and(|string| string.ends_with(function.as_bytes())) {
+            return Ok(true);
+        }
+        string.clear();
+    }
+    Ok(false)
 }
 
 /// The library with the highest version directly in a folder.
@@ -163,7 +200,7 @@ pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeErr
 
 /// Looks at the kind of file and the ELF header (`man 5 elf`).
 fn check_file(path: &Path, origin: Origin) -> Result<(), RuntimeError> {
-    let not_a_library = |found| Err(RuntimeError::NotALibrary { path: path.to_owned(), found });
+    let not_a_library = |found| Err(RuntimeError::NotALibrary { path: path.to_owned(), origin, found });
     let io = |source| RuntimeError::Io { path: path.to_owned(), source };
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -226,12 +263,13 @@ pub(super) fn oldest() -> String {
     format!("{major}.{minor}")
 }
 
-/// A file with the ELF header of a library for `machine`, for tests.
+/// A file with the ELF header of a library for `machine`, and the name of ONNX Runtime's function, for tests.
 #[cfg(test)]
 pub(super) fn fake_library(machine: Machine) -> Vec<u8> {
     let mut bytes = vec![0; 64];
     bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
     bytes[18..20].copy_from_slice(&machine.elf_code().to_le_bytes());
+    bytes.extend(b"OrtGetApiBase\0");
     bytes
 }
 
@@ -293,6 +331,25 @@ mod tests {
         std::fs::write(&path, fake_library(other)).unwrap();
         let error = named(&path, Origin::Flag).unwrap_err();
         assert!(matches!(error, RuntimeError::WrongMachine { found, .. } if found == other.name()));
+    }
+
+    #[test]
+    fn a_library_of_something_else_is_refused_without_opening_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libonnxruntime.so.1.31.1");
+        let library = fake_library(Machine::this().unwrap());
+        for (cut, has_it) in [(0, true), (1, false), (12, false)] {
+            std::fs::write(&path, &library[..library.len() - cut]).unwrap();
+            assert_eq!(named(&path, Origin::Environment).is_ok(), has_it, "without its last {cut}");
+        }
+        let error = named(&path, Origin::Environment).unwrap_err().to_string();
+        assert!(
+            error.ends_with("from `ORT_DYLIB_PATH`) is not ONNX Runtime: it has no function `OrtGetApiBase`"),
+            "{error}"
+        );
+        std::fs::write(&path, library).unwrap();
+        let error = named_plugin(&path).unwrap_err().to_string();
+        assert!(error.ends_with("is not a plug-in provider: it has no function `CreateEpFactories`"), "{error}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) use cuda::cuda_folders;
 pub use cuda::install_cuda;
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};
-pub(crate) use library::named;
+pub(crate) use library::named_plugin;
 pub use library::{Libraries, Library, Origin};
 
 use std::fmt;

@@ -30,29 +30,11 @@ The language is [Jinja](https://jinja.palletsprojects.com/en/stable/templates/),
 - The line break after a `{% tag %}` and the spaces before it are not part of the result.
 - In LaTeX `{#` begins a comment of the template and `{%` a tag: write `{ #1}` and `{ %`.
 
-Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters/index.html) there are these:
+Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters/index.html) there are these; a cell is one of `results`:
 
 | filter | gives |
 |---|---|
-| `block` | Markdown that begins a line, where headings and lists begin |
-| `code` | Markdown code in a line |
-| `fenced("yaml")` | a fenced block of Markdown |
-| `prose`, `prose_html` | sentences with code in backticks, as Markdown and as HTML |
-| `html` | text inside HTML within Markdown |
-| `path_html` | the path of a cell that may break after each part, as HTML |
-| `line` | text without line breaks |
-| `tex_name` | text as part of the name of a LaTeX macro |
-
-These take cells of `results`:
-
-| filter | gives |
-|---|---|
-| `cell\|path` | its path, `resnet50/b1/fp16/cpu` |
-| `cell\|estimates` | its numbers by their names in `results.json`, without those that are invalid or that too few samples support, and without intervals over fewer than five runs |
-| `cell\|numbers` | the same rounded, a list: `name`, `value`, `plus_minus` (a text or `none`), `unit` |
-| `cells\|with("latency_ns")` | those that have this number |
-| `cells\|column("latency")` | a metric of all of them in one unit: its `heading`, and `numbers`, for each cell a text or `none`; `none` where no cell has it |
-| `cells\|axes` | the model, and on what else they differ: `["model", "variant"]` |
+FILTERS
 
 perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such templates: `src/report/templates/results.*.j2`.
 
@@ -60,10 +42,48 @@ perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such tem
 Names may be added; removals and changes of meaning are listed in the changelog.
 "#;
 
+/// Filters of perfrun's own as they are written, and what they give.
+pub(super) const FILTERS: [(&str, &str); 15] = [
+    ("text|block", "Markdown that begins a line, where headings and lists begin"),
+    ("text|code", "Markdown code in a line"),
+    ("text|fenced(\"yaml\")", "a fenced block of Markdown"),
+    ("text|prose", "sentences with code in backticks, as Markdown"),
+    ("text|prose_html", "the same as HTML"),
+    ("text|html", "text inside HTML within Markdown"),
+    ("text|path_html", "the path of a cell that may break after each part, as HTML"),
+    ("text|line", "text without line breaks"),
+    ("text|tex_name", "text as part of the name of a LaTeX macro"),
+    ("cell|path", "its path, `resnet50/b1/fp16/cpu`"),
+    (
+        "cell|estimates",
+        "its numbers by their names in `results.json`, without those that are invalid or that too few samples support, and without intervals over fewer than five runs",
+    ),
+    ("cell|numbers", "the same rounded, a list: `name`, `value`, `plus_minus` (a text or `none`), `unit`"),
+    ("cells|with(\"latency_ns\")", "those that have this number"),
+    (
+        "cells|column(\"latency\")",
+        "a metric of all of them in one unit: its `heading`, and `numbers`, for each cell a text or `none`; `none` where no cell has it",
+    ),
+    ("cells|axes", "the model, and on what else they differ: `[\"model\", \"variant\"]`"),
+];
+
+/// The name of a filter as it is written: `with` of `cells|with("latency_ns")`.
+pub(super) fn filter_name(written: &str) -> &str {
+    let (_, call) = written.split_once('|').unwrap_or_default();
+    call.split('(').next().unwrap_or_default()
+}
+
+/// The names at the top of a page.
+pub(super) fn page_names() -> Vec<String> {
+    let schema = schemars::schema_for!(Page<'static>).to_value();
+    schema.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.keys().cloned()).collect()
+}
+
 /// The reference: `docs/reference/template.md`.
 pub fn reference_markdown() -> String {
     let schema = schemars::schema_for!(Page<'static>).to_value();
-    let mut text = BEGINNING.to_owned();
+    let row = |(written, gives): &(&str, &str)| format!("| `{}` | {gives} |\n", written.replace('|', "\\|"));
+    let mut text = BEGINNING.replace("FILTERS\n", &FILTERS.iter().map(row).collect::<String>());
     section(&mut text, "The names at the top", &schema);
     let definitions = schema.get("$defs").and_then(Value::as_object);
     for (name, definition) in definitions.into_iter().flatten() {

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use minijinja::ErrorKind;
 use minijinja::value::Serde;
+use reading::nearest::nearest;
 use reading::plain_file;
 
 use super::environment;
+use super::reference::{FILTERS, filter_name, page_names};
 use crate::report::Format;
 use crate::report::page::Page;
 use crate::vocabulary::printable::{printable, printable_in_place};
@@ -133,12 +135,25 @@ impl UserTemplate {
 
     fn explain(&self, error: &minijinja::Error) -> TemplateError {
         let line = error.line().unwrap_or(1).max(1);
-        let reason = match error.detail() {
-            Some(detail) => format!("{}: {detail}", error.kind()),
-            None => error.kind().to_string(),
+        let detail = error.detail().unwrap_or_default();
+        let (names, says_all) = match error.kind() {
+            ErrorKind::UnknownFilter => (FILTERS.map(|(written, _)| filter_name(written).to_owned()).into(), true),
+            ErrorKind::UndefinedError => (page_names(), true),
+            kind => (Vec::new(), matches!(kind, ErrorKind::InvalidOperation | ErrorKind::TemplateNotFound)),
         };
-        let help = matches!(error.kind(), ErrorKind::UndefinedError | ErrorKind::UnknownFilter).then(|| {
-            "docs/reference/template.md lists every name and filter; a value that may be absent is `none`".to_owned()
+        let reason = match detail {
+            "" => error.kind().to_string(),
+            detail if says_all => detail.to_owned(),
+            detail => format!("{}: {detail}", error.kind()),
+        };
+        // "filter foo is unknown", "`foo` is undefined"
+        let word = detail.split([' ', '`']).nth(1).unwrap_or_default();
+        let meant = nearest(word, names.iter().map(String::as_str));
+        let meant = meant.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+        let help = (error.kind() != ErrorKind::SyntaxError).then(|| {
+            format!(
+                "{meant}docs/reference/template.md lists every name and filter; a value that may be absent is `none`"
+            )
         });
         TemplateError::Fill {
             path: self.path.display().to_string(),
@@ -213,5 +228,30 @@ mod tests {
         assert_eq!(line, 2);
         assert_eq!(template.span_of(2), (8, 13).into());
         assert_eq!(template.span_of(9), (22, 0).into());
+    }
+
+    #[test]
+    fn mistakes_with_filters_say_how_they_are_written() {
+        let path = "write `cell|path`";
+        for (text, reason, help) in [
+            ("{{ cells|path }}", path, "docs/reference"),
+            ("{{ 1|path }}", "a number is no cell", ""),
+            ("{{ 'a'|code(3) }}", "filter `code`: too many arguments; write `text|code`", ""),
+            ("{{ 'a'|fenced }}", "filter `fenced`: an argument is missing; write `text|fenced(\"yaml\")`", ""),
+            ("{{ 1|code }}", "filter `code`: value is not a string; write `text|code`", ""),
+            ("{{ cells|column('nope') }}", "filter `column`: ", ""),
+            ("{{ cells|with('latency') }}", "filter `with`: `latency` is no number of results.json", ""),
+            ("{{ 1|esitmates }}", "filter esitmates is unknown", "did you mean `estimates`? "),
+            ("{{ notcies }}", "`notcies` is undefined", "did you mean `notices`? "),
+        ] {
+            let (_folder, read) = template("a.txt", text);
+            let template = read.unwrap();
+            let context = minijinja::context! { cells => [0; 0], cell => 1 };
+            let environment = environment().unwrap();
+            let error = environment.template_from_named_str("a.txt", text).unwrap().render(context).unwrap_err();
+            let TemplateError::Fill { reason: found, help: remedy, .. } = template.explain(&error) else { panic!() };
+            assert!(found.contains(reason), "{text}: {found}");
+            assert!(remedy.unwrap().starts_with(help), "{text}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use reading::yaml::scalar;
+
 use crate::data::digest;
 use crate::experiment::beyond_limit;
 use crate::experiment::{BATCH, BatchSearch, Combine, InputFile, InputPoint, Model, Values};
@@ -170,7 +172,10 @@ fn read_sizes(name: &str, entries: &OneOrMany<SizeEntry>, place: &DocumentPath, 
         if let Some(twice) = written.iter().copied().filter(|size| !seen.insert(*size)).min() {
             // What repeats a size is the shape of a tensor.
             let hint = (name != BATCH).then(|| {
-                format!("the shape of a tensor goes below `shapes`: `inputs: [{{ name: one, shapes: {{ {name}: [...] }} }}]`")
+                format!(
+                    "the shape of a tensor goes below `shapes`: `inputs: [{{ name: one, shapes: {{ {}: [...] }} }}]`",
+                    scalar(name)
+                )
             });
             check.error(&place, format!("{twice} is listed twice in `{name}`"), hint);
         }

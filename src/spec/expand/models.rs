@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use reading::nearest::suggestion;
+use reading::yaml::scalar;
 
 use crate::data::digest;
 use crate::experiment::is_glob;
@@ -302,7 +303,7 @@ fn check_names(found: &[Found], check: &mut Check<'_>) {
 
 fn entry_hint(found: &Found, name: &str) -> String {
     let what = if found.is_one_of_many { "list the files, this one" } else { "write it" };
-    format!("{what} with a name of its own: `- {{ name: {name}, path: {} }}`", found.written)
+    format!("{what} with a name of its own: `- {{ name: {}, path: {} }}`", scalar(name), scalar(&found.written))
 }
 
 /// A name that tells the file from others of its name: with its folder, else with a number.

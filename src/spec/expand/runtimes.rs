@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use reading::yaml::scalar;
+
 use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
@@ -63,7 +65,7 @@ fn read_version(text: &str, package: Package, place: &DocumentPath, check: &mut 
     let parts: Vec<&str> = text.split('.').collect();
     let (message, hint) = if !parts.iter().all(|part| is_number(part)) || parts.len() > 3 {
         let is_path = text.contains('/') || text.contains(".so");
-        let local = format!("a local build is a map: `{{ path: {text} }}`");
+        let local = format!("a local build is a map: `{{ path: {} }}`", scalar(text));
         let hint = if is_path { local } else { format!("write for example \"{}\"", known[0]) };
         (format!("{} is not a version", quote(text)), hint)
     } else if parts.len() < 3 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use reading::nearest::{nearest, suggestion};
+use reading::yaml::scalar;
 
 use crate::experiment::beyond_limit;
 use crate::experiment::{
@@ -100,7 +101,7 @@ fn from_word(word: &str, place: &DocumentPath, backend: BackendKind, check: &mut
     } else {
         let hint = match nearest(word, Precision::ALL.map(Precision::name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("a variant with settings is a map: `{{ name: {word}, threads: 1 }}`"),
+            None => format!("a variant with settings is a map: `{{ name: {}, threads: 1 }}`", scalar(word)),
         };
         check.error(place, format!("`{word}` is not a precision"), hint);
     }

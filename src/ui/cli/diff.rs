@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::diff::MarginOverride;
 use crate::vocabulary::metric::{Difference, MetricReference};
-use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
@@ -123,13 +123,15 @@ fn margin(text: &str) -> Result<MarginOverride, String> {
         return Ok(MarginOverride { metric: Some(metric), difference });
     }
     // Metrics have different units, so that what holds for all of them is relative.
-    let ratio = text.trim_end().ends_with('%').then(|| text.parse::<Ratio>().ok()).flatten();
-    let difference = Difference::Relative(ratio.ok_or("write `3%`, or for one metric `peak_rss=1MiB`")?.0);
-    Ok(MarginOverride { metric: None, difference })
+    if !text.trim_end().ends_with('%') {
+        return Err("write `3%`, or for one metric `peak_rss=1MiB`".to_owned());
+    }
+    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
+    Ok(MarginOverride { metric: None, difference: Difference::Relative(ratio.0) })
 }
 
 fn fact(text: &str) -> Result<String, String> {
-    let names = crate::record::provenance::frame_names();
+    let (text, names) = (text.trim(), crate::record::provenance::frame_names());
     if text == "all" || names.contains(&text) {
         return Ok(text.to_owned());
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]
@@ -44,15 +44,25 @@ pub struct StatArgs {
     #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
     pub confidence: Ratio,
     /// Unit of the values, for display.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = unit)]
     pub unit: Option<String>,
     /// Print estimates and comparison as JSON, at full precision.
     #[arg(long)]
     pub json: bool,
 }
 
+/// The heading of a column, here and wherever somebody pastes it.
+fn unit(text: &str) -> Result<String, String> {
+    let unit = text.trim();
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '/' | '%' | '°' | '·' | '^' | '-' | '.');
+    if (1..=24).contains(&unit.chars().count()) && unit.chars().all(is_fine) {
+        return Ok(unit.to_owned());
+    }
+    Err("a unit has 1 to 24 letters, digits, spaces and `/ % ° · ^ - .`, such as `ms` or `items/s`".to_owned())
+}
+
 fn confidence(text: &str) -> Result<Ratio, String> {
-    let ratio: Ratio = text.parse().map_err(|error: crate::vocabulary::quantity::QuantityError| error.to_string())?;
+    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
     if ratio.0 > 0.0 && ratio.0 < 1.0 {
         return Ok(ratio);
     }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use onnx::dimension_sizes;
-use statistics::random::key_seed;
 
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
-use crate::plan::Cell;
+use crate::plan::{Cell, Stream};
 use crate::record::Arm;
 use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Engines, TensorRequest};
 
@@ -171,8 +170,7 @@ impl Job {
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
             run: (arm != Arm::Pilot).then_some(run),
-            seed: manifest.plan.seed,
-            key: format!("{}/{}/{run}", cell.id, arm.name()),
+            seed: Stream::Script { cell: cell.id, arm: arm.name(), run }.seed(manifest.plan.seed),
         };
         backend::of(&manifest.experiment.backend).request(&facts)
     }
@@ -198,11 +196,8 @@ impl Job {
         let manifest = &self.record.manifest;
         let (input, fed) = (self.input(cell), self.fed(cell));
         let folder = self.fed_folder(cell.model(), cell.input());
-        let coordinates = manifest.plan.coordinates(cell);
-        let seed = |tensor: &str, set: u32| {
-            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model(), coordinates.input());
-            key_seed(manifest.plan.seed, &key)
-        };
+        let at = manifest.plan.coordinates(cell);
+        let seed = |tensor: &str, set: u32| Stream::Input { at, tensor, set }.seed(manifest.plan.seed);
         resolved
             .tensors
             .iter()

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
-use statistics::random::{Xoshiro256PlusPlus, key_seed};
+use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Job, forecast};
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
-use crate::plan::{Cell, most_time_of_run};
+use crate::plan::{Cell, Stream, most_time_of_run};
 use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
@@ -123,12 +123,8 @@ impl<'a> Session<'a> {
         let manifest = &job.record.manifest;
         let variant = &manifest.experiment.variants[cell.variant()];
         let stem = StoredRun::stem(cell.id, arm, run);
-        // A double must not share the layout of its cell, or it would be less than another process.
-        let key = match arm {
-            Arm::Aa | Arm::AaTwin => format!("env/{}/{}/{run}", cell.id, arm.name()),
-            Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
-        };
-        let seed = key_seed(manifest.plan.seed, &key);
+        let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
+        let seed = Stream::Layout { cell: cell.id, double, run }.seed(manifest.plan.seed);
         Launch {
             executable: job.executable.clone(),
             wrap: variant.wrap.clone(),

@@ -142,6 +142,15 @@ fn few_files_name_the_variants_of_a_verdict() {
     assert_eq!(found, PLACES);
 }
 
+/// A stream of the master seed is a variant of `Stream`; networks of the zoo have seeds of their own.
+#[test]
+fn texts_become_seeds_in_one_place() {
+    const PLACES: [&str; 3] = ["plan/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
+    let hashing = sources_without_tests().into_iter().filter(|(_, text)| text.contains("key_seed("));
+    let found: Vec<String> = hashing.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    assert_eq!(found, PLACES);
+}
+
 /// What a worker does is told by its parent, between commands.
 #[test]
 fn nothing_is_told_where_a_worker_measures() {

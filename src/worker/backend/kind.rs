@@ -73,8 +73,6 @@ pub struct CellFacts<'a> {
     pub session: BTreeMap<String, String>,
     /// Number of the run; `None` in the rehearsal.
     pub run: Option<u32>,
-    /// Seed of the record.
+    /// Seed of whatever a script draws in this run.
     pub seed: u64,
-    /// What tells this run from all others of the record.
-    pub key: String,
 }

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use statistics::random::key_seed;
-
 use super::models::Subject;
 use crate::experiment::{Values, Warmup};
-use crate::plan::Cell;
+use crate::plan::{Cell, Stream};
 use crate::record::Arm;
 use crate::run::Job;
 use crate::run::request::ModelToOpen;
@@ -78,7 +76,7 @@ impl Trial<'_> {
                     shape: subject.input.1,
                     values: Values::Random,
                     file: None,
-                    seeds: vec![key_seed(job.record.manifest.plan.seed, "peak/a")],
+                    seeds: vec![Stream::Roofline.seed(job.record.manifest.plan.seed)],
                 }],
                 input_sets: 1,
                 outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::random::key_seed;
 
 use crate::experiment::{Mock, MockFailure, Provider};
 use crate::worker::backend::{CellFacts, Engines};
@@ -71,7 +70,7 @@ impl MockRequest {
             fits: own.fits.or(script.fits),
             batch: facts.batch.unwrap_or(0),
             fail: own.fail.clone().filter(plays),
-            seed: key_seed(facts.seed, &format!("mock/{}", facts.key)),
+            seed: facts.seed,
         }
     }
 }

@@ -13,12 +13,14 @@ use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::experiment::{Axis, BATCH, Device, Experiment, FidelityLimits, Precision, Runs, Variant};
+use crate::machine::environment::Environment;
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::{NoRevision, Revision};
 use crate::spec::is_entry_name;
 use crate::vocabulary::quantity::Ratio;
+use crate::worker::backend;
 
 /// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -284,6 +286,11 @@ impl Manifest {
     pub(crate) fn limits_of(&self, cell: &Cell) -> Option<(FidelityLimits, Precision)> {
         let (variant, device) = self.settings_of(cell)?;
         Some(self.experiment.fidelity.limits_of(variant, device))
+    }
+
+    /// Where its runs took place.
+    pub fn environment(&self) -> Environment {
+        backend::of(&self.experiment.backend).environment()
     }
 
     /// Threads inside an operator of a cell.

@@ -13,15 +13,10 @@ use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend;
 
-/// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or where a script
-/// tells the time.
+/// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
     let manifest = &job.record.manifest;
-    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
-        return None;
-    }
     let done = done(job);
     let mut total = Nanos(0);
     let mut any = false;
@@ -33,7 +28,7 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
     }
     // Two run at the same time.
     let total = if manifest.experiment.measure.design == Design::Duet { Nanos(total.0 / 2) } else { total };
-    any.then(|| total.to_duration())
+    manifest.environment().on_machine(|| any.then(|| total.to_duration())).flatten()
 }
 
 /// About how many runs the record will have.

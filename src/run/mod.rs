@@ -50,7 +50,6 @@ use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::Interrupts;
-use crate::worker::backend;
 
 /// How an execution ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,29 +181,25 @@ fn measure_blocks(
 fn cool_down(job: &Job, block: u32, session: &mut Session<'_>) {
     let patience = job.record.manifest.experiment.measure.cooldown.to_duration();
     let was_throttled = job.record.runs.iter().any(|run| run.block == block && run.was_throttled());
-    // What a script slows down does not cool while somebody waits.
-    let takes_time = backend::of(&job.record.manifest.experiment.backend).takes_machine_time();
-    if was_throttled && takes_time && !patience.is_zero() {
+    if was_throttled && !patience.is_zero() {
         let gpus: Vec<Gpu> = passes::devices::gpus(job).collect();
         let mut is_hot = || {
             let reasons = gpus.iter().filter_map(|gpu| gpu.monitor.read(gpu.number).clock_reasons);
             reasons.map(is_slowed_for_heat).reduce(|one, other| one || other)
         };
-        session.cool_down(&mut is_hot, patience);
+        job.record.manifest.environment().on_machine(|| session.cool_down(&mut is_hot, patience));
     }
 }
 
-/// About how long the runs took that are there already; scripted ones took no time.
+/// About how long the runs took that are there already.
 fn measured_so_far(job: &Job) -> Duration {
-    if !backend::of(&job.record.manifest.experiment.backend).takes_machine_time() {
-        return Duration::ZERO;
-    }
     let took = |run: &StoredRun| {
         let value = |metric: Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
         (before as u64).saturating_add(run.data.warmup.span_ns()).saturating_add(run.active_ns())
     };
-    Duration::from_nanos(job.record.runs.iter().map(took).fold(0, u64::saturating_add))
+    let all = || job.record.runs.iter().map(took).fold(0, u64::saturating_add);
+    Duration::from_nanos(job.record.manifest.environment().on_machine(all).unwrap_or_default())
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.

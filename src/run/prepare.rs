@@ -283,13 +283,12 @@ fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.
 fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetError> {
-    let split = split_allowed_cores().map_err(DuetError::Cores);
-    if !backend::of(&experiment.backend).takes_machine_time() {
-        return Ok(split.ok());
+    let environment = backend::of(&experiment.backend).environment();
+    let sets = environment.need(split_allowed_cores().map_err(DuetError::Cores))?;
+    if let Some([first, _]) = &sets {
+        environment.need(duet::check_threads(experiment, first.len()))?;
     }
-    let sets = split?;
-    duet::check_threads(experiment, sets[0].len())?;
-    Ok(Some(sets))
+    Ok(sets)
 }
 
 #[cfg(test)]

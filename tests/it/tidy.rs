@@ -70,7 +70,7 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "metric", "code"]),
-    ("machine", &["clock", "kernel", "host", "probe"]),
+    ("machine", &["environment", "clock", "kernel", "host", "probe"]),
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),

@@ -6,13 +6,14 @@ use std::path::Path;
 use super::BackendRequest;
 use crate::device::Monitors;
 use crate::experiment::{Boundary, Device, Variant};
+use crate::machine::environment::Environment;
 
 /// The answers of one backend about itself.
 ///
 /// Whether `models` are files is said by [`crate::experiment::Backend::reads_models`]: a specification has to know.
 pub trait Kind {
-    /// Whether its runs take time of this machine, so that others disturb them; not so where a script tells the time.
-    fn takes_machine_time(&self) -> bool;
+    /// Where its runs take place.
+    fn environment(&self) -> Environment;
 
     /// Name of the library that its workers open, if they open one.
     fn library(&self) -> Option<&'static str>;
@@ -28,7 +29,7 @@ pub trait Kind {
 
     /// Who tells what these devices, and the processors, do meanwhile.
     fn monitors(&self, devices: &[Device]) -> Monitors {
-        if self.takes_machine_time() { Monitors::here(devices) } else { Monitors::default() }
+        Monitors::here(devices)
     }
 
     /// What the worker of a run is told.

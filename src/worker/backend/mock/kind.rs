@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::MockRequest;
 use crate::device::Monitors;
 use crate::experiment::{Device, Mock};
+use crate::machine::environment::Environment;
 use crate::worker::backend::{BackendRequest, CellFacts, Kind};
 
 impl Kind for Mock {
-    fn takes_machine_time(&self) -> bool {
-        false
+    fn environment(&self) -> Environment {
+        Environment::script()
     }
 
     fn library(&self) -> Option<&'static str> {

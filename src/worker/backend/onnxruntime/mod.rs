@@ -24,14 +24,15 @@ pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
 
 use super::{BackendRequest, CellFacts, Kind};
+use crate::machine::environment::Environment;
 
 /// The backend, as the parent asks about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnnxruntimeKind;
 
 impl Kind for OnnxruntimeKind {
-    fn takes_machine_time(&self) -> bool {
-        true
+    fn environment(&self) -> Environment {
+        Environment::machine()
     }
 
     fn library(&self) -> Option<&'static str> {

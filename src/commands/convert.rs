@@ -200,13 +200,10 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         Error::refused(message, shapes::remedy(&problem))
     })?;
     let items = arguments.items();
-    let tensor = |tensor: &ResolvedTensor| TensorRequest {
-        name: tensor.name.clone(),
-        element: tensor.element.clone(),
-        shape: tensor.shape.clone(),
-        values: Values::Random.filling(tensor),
-        file: None,
-        seeds: (0..items).map(|set| Stream::ObservedInput { tensor: &tensor.name, set }.seed(SEED)).collect(),
+    let tensor = |tensor: &ResolvedTensor| {
+        let seeds = (0..items).map(|set| Stream::ObservedInput { tensor: &tensor.name, set }.seed(SEED)).collect();
+        let values = Values::Random.filling(tensor);
+        TensorRequest { values, ..TensorRequest::random(&tensor.name, tensor.element.clone(), &tensor.shape, seeds) }
     };
     let batch = resolved.batch_size.unwrap_or(1).max(1);
     Ok((resolved.tensors.iter().map(tensor).collect(), u64::from(items).div_ceil(batch) as u32))

@@ -94,8 +94,7 @@ impl<'a> Here<'a> {
     }
 
     fn threads(&self, cell: &Cell) -> u32 {
-        let own = self.experiment.variants.get(cell.variant().place()).and_then(|variant| variant.threads.intra);
-        own.unwrap_or(self.default_threads).max(1)
+        self.experiment.threads_of(cell.variant(), self.default_threads).max(1)
     }
 
     fn header(&self, cell: &Cell) -> Option<&ModelHeader> {
@@ -199,7 +198,7 @@ fn costs(
 }
 
 fn load(prepared: &Prepared, model: ModelIndex) -> Option<onnx::proto::ModelProto> {
-    onnx::load_graph(prepared.models.get(model.place())?.path.as_deref()?).ok()
+    onnx::load_graph(prepared.models.get(model.place())?.path()?).ok()
 }
 
 /// Whole nanoseconds; what is no time is none.

@@ -295,9 +295,8 @@ impl Manifest {
 
     /// Threads inside an operator of a cell.
     pub fn threads_of(&self, cell: &Cell) -> u32 {
-        let variant = self.experiment.variants.get(cell.variant().place());
-        let own = variant.and_then(|variant| variant.threads.intra);
-        own.unwrap_or_else(|| self.machine_of(cell).map_or(self.default_threads, |machine| machine.default_threads))
+        let default = self.machine_of(cell).map_or(self.default_threads, |machine| machine.default_threads);
+        self.experiment.threads_of(cell.variant(), default)
     }
 
     /// The machine of a cell, where a record has several.

@@ -80,8 +80,8 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     let describe = |(provider, library): (&String, _)| Ok((provider.clone(), describe_library(library)?));
     let plugins = libraries.plugins.iter().map(describe).collect::<Result<_, PrepareError>>()?;
     let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
-    let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.path.clone()).collect();
-    read_files.extend(models.iter().flat_map(|model| model.own_files.values().cloned()));
+    let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.declared.path.clone()).collect();
+    read_files.extend(models.iter().flat_map(|model| model.declared.files.values().cloned()));
     read_files
         .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
     read_files.extend(experiment.input_files().map(|file| file.path.clone()));

@@ -12,17 +12,17 @@ use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
-use crate::plan::{Cell, CellId};
+use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex};
+use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::{Libraries, Library};
-use crate::record::{Arm, Outcome, Record, StoredRun};
-use crate::worker::backend::{self, Failure, FailureKind};
+use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
+use crate::worker::backend::{self, Failure, FailureKind, Kind};
 
 /// A record in the making.
 #[derive(Debug)]
 pub struct Job {
-    /// The record; its runs are those that have an outcome.
-    pub record: Record,
+    /// Its runs are those that have an outcome.
+    record: Record,
     /// The models, by index on their axis.
     pub models: Vec<PreparedModel>,
     /// What workers open; nothing with the mock backend.
@@ -122,6 +122,14 @@ pub struct VariantModel {
     pub inputs: Vec<TensorType>,
 }
 
+/// What is known of the file that serves a cell; nothing with a backend that reads none.
+#[derive(Clone, Copy, Debug, Default)]
+struct ServingFile<'a> {
+    path: Option<&'a Path>,
+    stamp: Option<&'a Stamp>,
+    inputs: &'a [TensorType],
+}
+
 impl Job {
     /// A job that goes on where the record's runs end.
     pub fn new(
@@ -153,13 +161,56 @@ impl Job {
             need,
             index,
         };
-        let searches = job.record.manifest.findings.search.clone().unwrap_or_default().searches;
+        let searches = job.manifest().findings.search.clone().unwrap_or_default().searches;
         for search in searches {
             // It was run so by an earlier session; a file that changed since is found before anything is run with it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
         DecidedGroups::replay(&mut job);
         job
+    }
+
+    pub(super) fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    /// The record, where nothing more is measured.
+    pub fn into_record(self) -> Record {
+        self.record
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.record.folder
+    }
+
+    pub(super) fn manifest(&self) -> &Manifest {
+        &self.record.manifest
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.record.manifest.plan
+    }
+
+    pub(super) fn experiment(&self) -> &Experiment {
+        &self.record.manifest.experiment
+    }
+
+    pub(super) fn measure(&self) -> &Measure {
+        &self.experiment().measure
+    }
+
+    pub(super) fn cell(&self, index: usize) -> &Cell {
+        &self.plan().cells[index]
+    }
+
+    /// Every run that has an outcome.
+    pub(super) fn runs(&self) -> &[StoredRun] {
+        &self.record.runs
+    }
+
+    /// Those that are not of the rehearsal.
+    pub(super) fn runs_of_blocks(&self) -> impl Iterator<Item = &StoredRun> {
+        self.runs().iter().filter(|run| run.arm != Arm::Pilot)
     }
 
     /// The model of a cell.
@@ -186,7 +237,7 @@ impl Job {
     ///
     /// The model does not take it.
     pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeError> {
-        let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
+        let Some(cell) = self.plan().cells.get(index).copied() else { return Ok(()) };
         let interface = self.model(&cell).and_then(|model| model.interface.as_ref());
         let input = self.input(&cell).with_batch(size);
         let shapes = interface.map(|interface| input.resolve(interface)).transpose()?;
@@ -203,33 +254,40 @@ impl Job {
     /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the
     /// one that was hashed.
     pub fn unusable_model(&self, cell: &Cell) -> Option<Failure> {
-        let coordinates = self.record.manifest.plan.coordinates(cell);
-        let failure = |text: String| Some(Failure::new(FailureKind::Model, text));
-        let stamp = match self.variant_files.get(&self.variant_key(cell)) {
-            Some(Err(problem)) => {
-                return failure(format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()));
-            }
-            Some(Ok(file)) => &file.stamp,
-            None => self.model(cell)?.stamp.as_ref()?,
+        let coordinates = self.plan().coordinates(cell);
+        let text = match self.serving_file(cell) {
+            Err(problem) => format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()),
+            Ok(file) if file.stamp.is_none_or(Stamp::is_current) => return None,
+            Ok(_) => format!("the file of model `{}` has changed since the record began", coordinates.model()),
         };
-        if stamp.is_current() {
-            return None;
-        }
-        failure(format!("the file of model `{}` has changed since the record began", coordinates.model()))
+        Some(Failure::new(FailureKind::Model, text))
     }
 
     /// Which variant of which model a cell is, for which kind of device.
     pub fn variant_key(&self, cell: &Cell) -> VariantKey {
-        let device = &self.record.manifest.experiment.devices[cell.device()];
+        let device = &self.experiment().devices[cell.device()];
         VariantKey { model: cell.model(), variant: cell.variant(), provider: ProviderClass::of(&device.provider) }
     }
 
-    /// The file that a cell is run with.
-    pub(super) fn model_file(&self, cell: &Cell) -> Option<&Path> {
-        match self.variant_files.get(&self.variant_key(cell)) {
-            Some(file) => file.as_ref().ok().map(|file| file.path.as_path()),
-            None => self.model(cell)?.path.as_deref(),
+    /// The file that a cell is run with: its variant's own, else its model's; or why its variant has none.
+    fn serving_file(&self, cell: &Cell) -> Result<ServingFile<'_>, &str> {
+        if let Some(own) = self.variant_files.get(&self.variant_key(cell)) {
+            let VariantModel { path, stamp, inputs } = own.as_ref().map_err(String::as_str)?;
+            return Ok(ServingFile { path: Some(path), stamp: Some(stamp), inputs });
         }
+        let Some(model) = self.model(cell) else { return Ok(ServingFile::default()) };
+        let inputs = model.header.as_ref().map(|header| header.signature.inputs.as_slice()).unwrap_or_default();
+        Ok(ServingFile { path: model.path(), stamp: model.stamp.as_ref(), inputs })
+    }
+
+    /// Where the file lies that a cell is run with.
+    pub(super) fn model_file(&self, cell: &Cell) -> Option<&Path> {
+        self.serving_file(cell).ok()?.path
+    }
+
+    /// The inputs of the file that a cell is run with.
+    pub(super) fn inputs_of_file(&self, cell: &Cell) -> &[TensorType] {
+        self.serving_file(cell).unwrap_or_default().inputs
     }
 
     /// The runs of the rehearsal.
@@ -249,14 +307,14 @@ impl Job {
 
     /// Whether this run is to be carried out: its cell is not skipped, and its group still needs it.
     pub(super) fn wants(&self, turn: &Turn) -> bool {
-        let plan = &self.record.manifest.plan;
+        let plan = self.plan();
         plan.cells[turn.cell].skip.is_none() && self.need.has(plan, turn)
     }
 
     /// Looks at the device of a cell and at the processors from now on, for a run whose worker is alone or is not; `None`
     /// where nothing can be seen.
     pub(super) fn watch(&self, cell: &Cell, is_alone: bool) -> Option<Watch> {
-        let experiment = &self.record.manifest.experiment;
+        let experiment = self.experiment();
         let (device, env) = (&experiment.devices[cell.device()], &experiment.variants[cell.variant()].env);
         let gpu = self.monitors.gpu_of(device, env).and_then(Result::ok);
         Watch::start(gpu, self.monitors.packages(), is_alone)
@@ -282,25 +340,34 @@ impl Job {
 
     /// Index of this invocation among the record's sessions.
     pub fn session(&self) -> u32 {
-        self.record.manifest.findings.sessions.len().saturating_sub(1) as u32
+        self.manifest().findings.sessions.len().saturating_sub(1) as u32
+    }
+
+    /// Who executes its models.
+    pub(super) fn backend(&self) -> &dyn Kind {
+        backend::of(&self.experiment().backend)
+    }
+
+    pub(super) fn device(&self, cell: &Cell) -> &Device {
+        &self.experiment().devices[cell.device()]
     }
 
     pub(super) fn variant(&self, cell: &Cell) -> &Variant {
-        &self.record.manifest.experiment.variants[cell.variant()]
+        &self.experiment().variants[cell.variant()]
     }
 
     pub(super) fn input(&self, cell: &Cell) -> &InputPoint {
-        self.record.manifest.plan.input_of(cell)
+        self.plan().input_of(cell)
     }
 
     /// Iterations of each sample of a cell.
     pub fn iterations(&self, cell: &Cell) -> u32 {
-        self.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
+        self.manifest().iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
     }
 
     /// Whether no cell can be run.
     pub fn has_nothing_to_run(&self) -> bool {
-        self.record.manifest.plan.runnable().all(|(_, cell)| self.is_given_up(cell))
+        self.plan().runnable().all(|(_, cell)| self.is_given_up(cell))
     }
 
     /// Whether a run of a block has its outcome.

@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
 
     /// How the worker of a run is started.
     pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
-        let manifest = &job.record.manifest;
+        let manifest = job.manifest();
         let variant = &manifest.experiment.variants[cell.variant()];
         let stem = StoredRun::stem(cell.id, arm, run);
         let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
     /// so that a hang does not outlast the budget for long; but never less than a run that keeps to its own limits needs.
     fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
         const STARTING: Duration = Duration::from_secs(5);
-        let measure = &job.record.manifest.experiment.measure;
+        let measure = job.measure();
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
         let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
         // Twice, since what follows the samples takes its time too.
@@ -230,5 +230,5 @@ impl<'a> Session<'a> {
 
 /// Where the standard error of a worker goes.
 pub(super) fn log(job: &Job, stem: &str) -> PathBuf {
-    job.record.folder.join("logs").join(format!("{stem}.log"))
+    job.folder().join("logs").join(format!("{stem}.log"))
 }

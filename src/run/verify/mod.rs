@@ -19,7 +19,7 @@ use super::session::Session;
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::device::{Gpu, Watch};
-use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
+use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
 use crate::quality::fidelity::{self, Fidelity};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
@@ -303,30 +303,20 @@ impl Trier<'_> {
         const EVICTED: u64 = 1 << 20;
         let device = way.device.as_ref().unwrap_or(self.of.device);
         let plugin = self.of.plugin.filter(|_| way.device.as_ref().is_none_or(|device| !device.is_cpu()));
-        let plain = OnnxruntimeRequest::on_device(self.of.library, plugin, device, model);
+        let backend = BackendRequest::Onnxruntime(OnnxruntimeRequest {
+            boundary: way.boundary,
+            allow_fallback: !way.refuses_fallback,
+            provider_options: way.options.clone(),
+            keeps_device_cache: way.keeps_device_cache,
+            ..OnnxruntimeRequest::on_device(self.of.library, plugin, device, model)
+        });
+        let tensors = vec![TensorRequest::random("x", ElementType::Float32, input, vec![1, 2])];
         RunPlan {
             request: CellRequest {
-                cell: "verification".to_owned(),
-                backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
-                    boundary: way.boundary,
-                    allow_fallback: !way.refuses_fallback,
-                    provider_options: way.options.clone(),
-                    keeps_device_cache: way.keeps_device_cache,
-                    ..plain
-                }),
-                tensors: vec![TensorRequest {
-                    name: "x".to_owned(),
-                    element: ElementType::Float32,
-                    shape: input.to_vec(),
-                    values: Values::Random,
-                    file: None,
-                    seeds: vec![1, 2],
-                }],
                 input_sets: SETS,
                 outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
-                slowdown: 0.0,
                 evict_bytes: way.is_cold.then_some(EVICTED),
-                cpus: None,
+                ..CellRequest::new("verification", backend, tensors)
             },
             warmup: Warmup::Adaptive {
                 min_time: Nanos::from_millis(200),

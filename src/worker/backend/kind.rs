@@ -1,7 +1,7 @@
 //! What the parent asks about a backend, without executing anything.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::BackendRequest;
 use crate::device::Monitors;
@@ -36,15 +36,6 @@ pub trait Kind {
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;
 }
 
-/// Where a run has the engine from that its provider builds of the model, as TensorRT does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engines<'a> {
-    /// From this folder; the first run of the cell builds it.
-    Kept(&'a Path),
-    /// Every run builds its own.
-    Rebuilt,
-}
-
 /// What is known about a run, for a backend to take what it needs.
 #[derive(Clone, Debug)]
 pub struct CellFacts<'a> {
@@ -60,8 +51,8 @@ pub struct CellFacts<'a> {
     pub boundary: Boundary,
     /// Whether nodes may run on the CPU where its provider does not take them.
     pub allow_fallback: bool,
-    /// Where engines come from that its provider builds.
-    pub engines: Engines<'a>,
+    /// Where the engine is kept that its provider builds of the model, as TensorRT does; `None`: every run builds its own.
+    pub engines: Option<PathBuf>,
     /// Sizes of the model's free dimensions by name.
     pub dimensions: BTreeMap<String, u64>,
     /// The model file, if there is one.

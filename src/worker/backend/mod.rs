@@ -16,7 +16,7 @@ mod slowed;
 pub use execution::{Backend, Placement};
 pub(crate) use execution::{Phase, StreamCosts, TimeShares};
 pub use failure::{Failure, FailureKind};
-pub(crate) use kind::{CellFacts, Engines, Kind};
+pub(crate) use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
 pub use request::{CellRequest, TensorRequest};

@@ -21,7 +21,7 @@ use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::{VariantKey, VariantModel};
-use crate::run::model;
+use crate::run::model::{self, PreparedModel};
 use crate::run::session::{RunError, Session};
 use onnx::precision;
 use onnx::{ModelHeader, Signature};
@@ -60,7 +60,7 @@ impl Pass for Convert {
 
 /// The variants of models that are run with a file of their own.
 fn wanted(job: &Job) -> BTreeSet<VariantKey> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     if !manifest.experiment.backend.reads_models() {
         return BTreeSet::new();
     }
@@ -74,7 +74,7 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
 
 /// The file of one variant, and what the record says about it.
 fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<VariantModel>) {
-    let experiment = &job.record.manifest.experiment;
+    let experiment = job.experiment();
     let (model, variant) = (&experiment.models[key.model], &experiment.variants[key.variant]);
     match model.file_for(variant) {
         Some(relative) => own_file(job, key, &relative.to_string_lossy()),
@@ -99,7 +99,7 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
 /// What a variant asks for, of this model, on this kind of device.
 fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
     let header = onnx::read_header(source(job, key)?.0).map_err(|error| error.kind.to_string())?;
-    let variant = &job.record.manifest.experiment.variants[key.variant];
+    let variant = &job.experiment().variants[key.variant];
     let data = activation_ranges::data_name(job, key);
     Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
         .ok_or_else(|| "it is run as it is stored".to_owned())
@@ -107,8 +107,8 @@ fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
 
 /// The file that is converted, and its hash.
 fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
-    let path = job.models.get(key.model.place()).and_then(|model| model.path.as_deref());
-    let known = job.record.manifest.models.get(key.model.place()).and_then(Option::as_ref);
+    let path = job.models.get(key.model.place()).and_then(PreparedModel::path);
+    let known = job.manifest().models.get(key.model.place()).and_then(Option::as_ref);
     path.zip(known.map(|file| file.sha256.as_str())).ok_or_else(|| "it has no file".to_owned())
 }
 
@@ -140,9 +140,9 @@ fn described(
 
 /// A file that the specification names; the manifest has its path relative to the root.
 fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
-    let variant = &job.record.manifest.experiment.variants[key.variant];
+    let variant = &job.experiment().variants[key.variant];
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let own = job.models.get(key.model.place()).and_then(|model| model.own_file(variant));
+    let own = job.models.get(key.model.place()).and_then(|model| model.declared.file_for(variant));
     let Some(absolute) = own else {
         let problem = Some("where it lies on this machine is not known".to_owned());
         return (VariantFile { problem, ..of_origin(key, origin) }, None);
@@ -206,7 +206,7 @@ fn as_before(job: &Job, file: VariantFile) -> VariantFile {
     let same = |before: &&VariantFile| {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
     };
-    let before = job.record.manifest.variant_files().iter().find(same);
+    let before = job.manifest().variant_files().iter().find(same);
     match before.filter(|before| before.sha256.is_some() && before.sha256 != file.sha256) {
         Some(before) => {
             let others = || "its file is not the one that the record began with".to_owned();

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::models::Subject;
-use crate::experiment::{Values, Warmup};
+use crate::experiment::Warmup;
 use crate::plan::{Cell, Stream};
 use crate::record::Arm;
 use crate::run::Job;
-use crate::run::request::ModelToOpen;
 use crate::run::session::{self, RunError, Session};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
@@ -57,33 +56,19 @@ impl Trial<'_> {
     pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
         session.go_on()?;
         let job = self.job;
-        let path = job.record.folder.join(MODEL);
+        let path = job.folder().join(MODEL);
         if onnx::save(subject.model, &path).is_err() {
             return Ok(None);
         }
+        let seeds = vec![Stream::Roofline.seed(job.plan().seed)];
+        let tensors = vec![TensorRequest::random("a", subject.input.0, &subject.input.1, seeds)];
+        let request = CellRequest {
+            cell: subject.name.to_owned(),
+            outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
+            ..job.file_request(&self.cell, &path, tensors)
+        };
         let plan = RunPlan {
-            request: CellRequest {
-                cell: subject.name.to_owned(),
-                backend: job.backend_request(
-                    &self.cell,
-                    Arm::Pilot,
-                    0,
-                    ModelToOpen { model: Some(&path), ..ModelToOpen::default() },
-                ),
-                tensors: vec![TensorRequest {
-                    name: "a".to_owned(),
-                    element: subject.input.0,
-                    shape: subject.input.1,
-                    values: Values::Random,
-                    file: None,
-                    seeds: vec![Stream::Roofline.seed(job.record.manifest.plan.seed)],
-                }],
-                input_sets: 1,
-                outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
-                slowdown: 0.0,
-                evict_bytes: None,
-                cpus: None,
-            },
+            request,
             warmup: LENGTH,
             at_least: Nanos(0),
             iterations: 1,

@@ -201,7 +201,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
     })?;
     let items = arguments.items();
     let tensor = |tensor: &ResolvedTensor| {
-        let seeds = (0..items).map(|set| Stream::ObservedInput { tensor: &tensor.name, set }.seed(SEED)).collect();
+        let seeds = (0..items).map(|set| Stream::ObservedInput(&tensor.name, set).seed(SEED)).collect();
         let values = Values::Random.filling(tensor);
         TensorRequest { values, ..TensorRequest::random(&tensor.name, tensor.element.clone(), &tensor.shape, seeds) }
     };

@@ -9,29 +9,25 @@ use super::{CellId, Coordinates};
 /// A stream of random numbers by its purpose. Its text names it in every version, so that records can be repeated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream<'a> {
-    /// The order of groups.
-    Groups,
-    /// The order of the arms of the group that has this cell first.
-    Arms(CellId),
-    /// The group that has the control.
+    GroupOrder,
+    /// Of the group that has this cell first.
+    ArmOrder(CellId),
     Control,
-    /// One set of one input tensor of a model.
-    Input { at: Coordinates<'a>, tensor: &'a str, set: u32 },
-    /// The same for a model that is observed outside a plan.
-    ObservedInput { tensor: &'a str, set: u32 },
-    /// What shifts the stack of a run's process; a double, named by its arm, must not share the layout of its cell, or it would be
+    /// A set of a tensor of this model at this input point.
+    Input(Coordinates<'a>, &'a str, u32),
+    /// A set of a tensor of a model that is observed outside a plan.
+    ObservedInput(&'a str, u32),
+    /// What shifts the stack of a run's process. A double, named by its arm, must not share the layout of its cell, or it would be
     /// less than another process.
-    Layout { cell: CellId, double: Option<&'a str>, run: u32 },
-    /// Everything that a scripted run draws.
-    Script { cell: CellId, arm: &'a str, run: u32 },
-    /// The matrices of a roofline's trial.
+    Layout(CellId, Option<&'a str>, u32),
+    /// Whatever a script draws in a run of a cell, by its arm.
+    Script(CellId, &'a str, u32),
     Roofline,
-    /// The resampling of one comparison in a calibration.
-    Calibration { cell: CellId, round: u32 },
+    /// A cell against its baseline in one round.
+    Calibration(CellId, u32),
 }
 
 impl Stream<'_> {
-    /// The seed of the stream below a master seed.
     pub(crate) fn seed(self, master: u64) -> u64 {
         key_seed(master, &self.to_string())
     }
@@ -40,16 +36,16 @@ impl Stream<'_> {
 impl fmt::Display for Stream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stream::Groups => write!(f, "order"),
-            Stream::Arms(first) => write!(f, "order/{first}"),
+            Stream::GroupOrder => write!(f, "order"),
+            Stream::ArmOrder(first) => write!(f, "order/{first}"),
             Stream::Control => write!(f, "control"),
-            Stream::Input { at, tensor, set } => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
-            Stream::ObservedInput { tensor, set } => write!(f, "input/{tensor}/{set}"),
-            Stream::Layout { cell, double: None, run } => write!(f, "env/{cell}/{run}"),
-            Stream::Layout { cell, double: Some(arm), run } => write!(f, "env/{cell}/{arm}/{run}"),
-            Stream::Script { cell, arm, run } => write!(f, "mock/{cell}/{arm}/{run}"),
+            Stream::Input(at, tensor, set) => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
+            Stream::ObservedInput(tensor, set) => write!(f, "input/{tensor}/{set}"),
+            Stream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
+            Stream::Layout(cell, Some(double), run) => write!(f, "env/{cell}/{double}/{run}"),
+            Stream::Script(cell, arm, run) => write!(f, "mock/{cell}/{arm}/{run}"),
             Stream::Roofline => write!(f, "peak/a"),
-            Stream::Calibration { cell, round } => write!(f, "calibrate/{cell}/{round}"),
+            Stream::Calibration(cell, round) => write!(f, "calibrate/{cell}/{round}"),
         }
     }
 }
@@ -64,16 +60,16 @@ mod tests {
         let plan = crate::plan::expand(&spec.expect("a valid spec").experiment).expect("a plan");
         let (cell, at) = ("0123456789abcdef".parse().expect("an id"), plan.coordinates(&plan.cells[0]));
         let seeds = [
-            Stream::Groups,
-            Stream::Arms(cell),
+            Stream::GroupOrder,
+            Stream::ArmOrder(cell),
             Stream::Control,
-            Stream::Input { at, tensor: "x", set: 1 },
-            Stream::ObservedInput { tensor: "x", set: 1 },
-            Stream::Layout { cell, double: None, run: 2 },
-            Stream::Layout { cell, double: Some("aa"), run: 2 },
-            Stream::Script { cell, arm: "main", run: 2 },
+            Stream::Input(at, "x", 1),
+            Stream::ObservedInput("x", 1),
+            Stream::Layout(cell, None, 2),
+            Stream::Layout(cell, Some("aa"), 2),
+            Stream::Script(cell, "main", 2),
             Stream::Roofline,
-            Stream::Calibration { cell, round: 3 },
+            Stream::Calibration(cell, 3),
         ];
         let pinned: [u64; 10] = [
             0x5eeb_a843_508e_ac0c,

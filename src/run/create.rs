@@ -140,7 +140,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         findings: PassFindings::default(),
     };
     let record = Record::create(folder, manifest, session(command), &local)?;
-    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
+    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -185,7 +185,7 @@ pub(crate) fn resume(
     }
     record.begin_session(session(command))?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
+    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
 }
 
 /// What a resumed record must find as it was.

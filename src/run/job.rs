@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use onnx::precision::ProviderClass;
-use onnx::{Resolved, ShapeError, TensorType};
+use onnx::{Resolved, ShapeError};
 
 use super::dataset::ModelData;
-use super::model::PreparedModel;
+use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
-use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
 use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex};
 use crate::plan::{Cell, CellId, Plan};
-use crate::prepare::runtime::{Libraries, Library};
+use crate::prepare::runtime::Libraries;
 use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
 use crate::worker::backend::{self, Failure, FailureKind, Kind};
 
@@ -26,9 +25,9 @@ pub struct Job {
     /// The models, by index on their axis.
     pub models: Vec<PreparedModel>,
     /// What workers open; nothing with the mock backend.
-    pub libraries: LibraryPaths,
+    pub libraries: Libraries,
     /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
-    pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
+    pub variant_files: BTreeMap<VariantKey, Result<ServingFile, String>>,
     /// The folder of the specification.
     pub spec_folder: PathBuf,
     /// The perfrun executable.
@@ -53,30 +52,10 @@ struct Batch {
     shapes: Option<Resolved>,
 }
 
-/// The libraries that workers open.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LibraryPaths {
-    /// ONNX Runtime by index on the runtimes axis, the one where there is no such axis; `None` for one that no cell needs.
-    pub runtimes: Vec<Option<PathBuf>>,
-    /// Plug-ins by the provider that they bring.
-    pub plugins: BTreeMap<String, PathBuf>,
-}
-
-impl From<&Libraries> for LibraryPaths {
-    fn from(libraries: &Libraries) -> Self {
-        let path = |library: &Library| library.path.clone();
-        LibraryPaths {
-            runtimes: libraries.runtimes.iter().map(|library| library.as_ref().map(path)).collect(),
-            plugins: libraries.plugins.iter().map(|(provider, library)| (provider.clone(), path(library))).collect(),
-        }
-    }
-}
-
 /// The record's runs by what is asked about them before each further run.
 #[derive(Debug, Default)]
 struct Index {
-    /// Runs that have an outcome.
-    done: HashSet<(CellId, Arm, u32)>,
+    done: HashMap<(CellId, Arm, u32), Outcome>,
     /// Where the pilot of each cell is.
     pilots: HashMap<CellId, usize>,
     /// Kinds of failure of each cell, with the arm.
@@ -87,7 +66,7 @@ struct Index {
 
 impl Index {
     fn add(&mut self, position: usize, run: &StoredRun) {
-        self.done.insert((run.cell, run.arm, run.run));
+        self.done.insert((run.cell, run.arm, run.run), run.outcome);
         if run.arm == Arm::Pilot {
             self.pilots.entry(run.cell).or_insert(position);
         }
@@ -103,31 +82,9 @@ impl Index {
 /// Which variant of which model, for which kind of device: what has a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VariantKey {
-    /// Index on the models axis.
     pub model: ModelIndex,
-    /// Index on the variants axis.
     pub variant: VariantIndex,
-    /// The kind of device.
     pub provider: ProviderClass,
-}
-
-/// The file of a variant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VariantModel {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What it looked like when it was hashed.
-    pub stamp: Stamp,
-    /// Its inputs, whose element types may differ from the model's.
-    pub inputs: Vec<TensorType>,
-}
-
-/// What is known of the file that serves a cell; nothing with a backend that reads none.
-#[derive(Clone, Copy, Debug, Default)]
-struct ServingFile<'a> {
-    path: Option<&'a Path>,
-    stamp: Option<&'a Stamp>,
-    inputs: &'a [TensorType],
 }
 
 impl Job {
@@ -135,7 +92,7 @@ impl Job {
     pub fn new(
         record: Record,
         models: Vec<PreparedModel>,
-        libraries: LibraryPaths,
+        libraries: Libraries,
         spec_folder: PathBuf,
         executable: PathBuf,
     ) -> Self {
@@ -146,18 +103,16 @@ impl Job {
         let need = DecidedGroups::new(&record);
         let experiment = &record.manifest.experiment;
         let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
-        let (variant_files, spread) = (BTreeMap::new(), None);
-        let batches = HashMap::new();
         let mut job = Job {
             record,
             models,
             libraries,
-            variant_files,
+            variant_files: BTreeMap::new(),
             spec_folder,
             executable,
-            spread,
+            spread: None,
             monitors,
-            batches,
+            batches: HashMap::new(),
             need,
             index,
         };
@@ -257,7 +212,7 @@ impl Job {
         let coordinates = self.plan().coordinates(cell);
         let text = match self.serving_file(cell) {
             Err(problem) => format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()),
-            Ok(file) if file.stamp.is_none_or(Stamp::is_current) => return None,
+            Ok(file) if file.is_none_or(|file| file.stamp.is_current()) => return None,
             Ok(_) => format!("the file of model `{}` has changed since the record began", coordinates.model()),
         };
         Some(Failure::new(FailureKind::Model, text))
@@ -265,29 +220,21 @@ impl Job {
 
     /// Which variant of which model a cell is, for which kind of device.
     pub fn variant_key(&self, cell: &Cell) -> VariantKey {
-        let device = &self.experiment().devices[cell.device()];
-        VariantKey { model: cell.model(), variant: cell.variant(), provider: ProviderClass::of(&device.provider) }
+        let provider = ProviderClass::of(&self.device(cell).provider);
+        VariantKey { model: cell.model(), variant: cell.variant(), provider }
     }
 
-    /// The file that a cell is run with: its variant's own, else its model's; or why its variant has none.
-    fn serving_file(&self, cell: &Cell) -> Result<ServingFile<'_>, &str> {
-        if let Some(own) = self.variant_files.get(&self.variant_key(cell)) {
-            let VariantModel { path, stamp, inputs } = own.as_ref().map_err(String::as_str)?;
-            return Ok(ServingFile { path: Some(path), stamp: Some(stamp), inputs });
+    /// The file that a cell is run with, its variant's own or its model's; or why its variant has none.
+    fn serving_file(&self, cell: &Cell) -> Result<Option<&ServingFile>, &str> {
+        match self.variant_files.get(&self.variant_key(cell)) {
+            Some(own) => own.as_ref().map(Some).map_err(String::as_str),
+            None => Ok(self.model(cell).and_then(|model| model.file.as_ref())),
         }
-        let Some(model) = self.model(cell) else { return Ok(ServingFile::default()) };
-        let inputs = model.header.as_ref().map(|header| header.signature.inputs.as_slice()).unwrap_or_default();
-        Ok(ServingFile { path: model.path(), stamp: model.stamp.as_ref(), inputs })
     }
 
-    /// Where the file lies that a cell is run with.
-    pub(super) fn model_file(&self, cell: &Cell) -> Option<&Path> {
-        self.serving_file(cell).ok()?.path
-    }
-
-    /// The inputs of the file that a cell is run with.
-    pub(super) fn inputs_of_file(&self, cell: &Cell) -> &[TensorType] {
-        self.serving_file(cell).unwrap_or_default().inputs
+    /// The same where it can be run.
+    pub(super) fn model_file(&self, cell: &Cell) -> Option<&ServingFile> {
+        self.serving_file(cell).ok().flatten()
     }
 
     /// The runs of the rehearsal.
@@ -302,7 +249,7 @@ impl Job {
 
     /// Whether this run has an outcome already.
     pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
-        self.index.done.contains(&(cell.id, arm, run))
+        self.outcome(cell, arm, run).is_some()
     }
 
     /// Whether this run is to be carried out: its cell is not skipped, and its group still needs it.
@@ -314,16 +261,13 @@ impl Job {
     /// Looks at the device of a cell and at the processors from now on, for a run whose worker is alone or is not; `None`
     /// where nothing can be seen.
     pub(super) fn watch(&self, cell: &Cell, is_alone: bool) -> Option<Watch> {
-        let experiment = self.experiment();
-        let (device, env) = (&experiment.devices[cell.device()], &experiment.variants[cell.variant()].env);
-        let gpu = self.monitors.gpu_of(device, env).and_then(Result::ok);
+        let gpu = self.monitors.gpu_of(self.device(cell), &self.variant(cell).env).and_then(Result::ok);
         Watch::start(gpu, self.monitors.packages(), is_alone)
     }
 
     /// What became of this run, if it has an outcome already.
     pub fn outcome(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Outcome> {
-        let is_it = |stored: &&StoredRun| (stored.cell, stored.arm, stored.run) == (cell.id, arm, run);
-        self.record.runs.iter().find(is_it).map(|stored| stored.outcome)
+        self.index.done.get(&(cell.id, arm, run)).copied()
     }
 
     /// Whether a run of the cell completed, controls and the rehearsal aside.

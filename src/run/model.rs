@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::{Interface, ModelHeader, Resolved};
+use onnx::{Interface, ModelHeader, Resolved, TensorType};
 
 use super::dataset::{Fed, ModelData};
 use crate::data::digest;
@@ -19,8 +19,8 @@ pub struct PreparedModel {
     pub header: Option<ModelHeader>,
     /// What it can be fed; `None` as for the header.
     pub interface: Option<Interface>,
-    /// What its files looked like when they were hashed; `None` before that, and where there are none.
-    pub stamp: Option<Stamp>,
+    /// Its file as it was hashed; `None` before that, and where there is none.
+    pub file: Option<ServingFile>,
     /// Its data, fitted to it.
     pub data: Option<ModelData>,
     /// What it is fed from files, by index on the inputs axis.
@@ -42,7 +42,23 @@ impl PreparedModel {
 
     /// Remembers what its files look like now, right after they were hashed.
     pub(super) fn stamp(&mut self) {
-        self.stamp = self.files().map(Stamp::of);
+        self.file = self.path().map(|path| ServingFile::of(path, self.header.as_ref()));
+    }
+}
+
+/// A file that cells are run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingFile {
+    pub path: PathBuf,
+    /// What it looked like when it was hashed.
+    pub stamp: Stamp,
+    pub inputs: Vec<TensorType>,
+}
+
+impl ServingFile {
+    pub(super) fn of(path: &Path, header: Option<&ModelHeader>) -> Self {
+        let inputs = header.map(|header| header.signature.inputs.clone()).unwrap_or_default();
+        ServingFile { path: path.to_owned(), stamp: Stamp::of(files(path, header)), inputs }
     }
 }
 

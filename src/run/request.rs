@@ -43,10 +43,11 @@ impl Job {
         let has_its_shapes = own.len() == tensors.len()
             && own.iter().zip(&tensors).all(|(own, fed)| (&own.name, &own.shape) == (&fed.name, &fed.shape));
         let fed = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice()));
+        let file = self.model_file(cell);
         let facts = CellFacts {
-            model: self.model_file(cell),
+            model: file.map(|file| file.path.as_path()),
             engines: self.engines_of(cell, arm, run).filter(|_| has_its_shapes),
-            dimensions: dimension_sizes(self.inputs_of_file(cell), fed),
+            dimensions: file.map(|file| dimension_sizes(&file.inputs, fed)).unwrap_or_default(),
             ..self.facts(cell, arm, run)
         };
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
@@ -59,8 +60,13 @@ impl Job {
         CellFacts {
             variant,
             device,
-            library: self.libraries.runtimes.get(cell.runtime().place()).and_then(Option::as_deref),
-            plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
+            library: self
+                .libraries
+                .runtimes
+                .get(cell.runtime().place())
+                .and_then(Option::as_ref)
+                .map(|known| known.path.as_path()),
+            plugin: self.libraries.plugins.get(&device.provider).map(|known| known.path.as_path()),
             boundary: self.measure().boundary,
             allow_fallback: self.measure().allow_fallback,
             engines: None,
@@ -70,7 +76,7 @@ impl Job {
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
             run: (arm != Arm::Pilot).then_some(run),
-            seed: Stream::Script { cell: cell.id, arm: arm.name(), run }.seed(self.plan().seed),
+            seed: Stream::Script(cell.id, arm.name(), run).seed(self.plan().seed),
         }
     }
 
@@ -155,9 +161,9 @@ impl Job {
 
     /// These inputs of a cell's model, with the element types of the file that the cell is run with.
     pub(super) fn fed_tensors(&self, cell: &Cell, mut tensors: Vec<TensorRequest>) -> Vec<TensorRequest> {
-        for tensor in &mut tensors {
-            let same = self.inputs_of_file(cell).iter().find(|input| input.name == tensor.name);
-            tensor.element = same.map_or(&tensor.element, |input| &input.element).clone();
+        for input in self.model_file(cell).iter().flat_map(|file| &file.inputs) {
+            let same = tensors.iter_mut().filter(|tensor| tensor.name == input.name);
+            same.for_each(|tensor| tensor.element = input.element.clone());
         }
         tensors
     }
@@ -169,7 +175,7 @@ impl Job {
         let (input, fed) = (self.input(cell), self.fed(cell));
         let folder = self.fed_folder(cell.model(), cell.input());
         let at = manifest.plan.coordinates(cell);
-        let seed = |tensor: &str, set: u32| Stream::Input { at, tensor, set }.seed(manifest.plan.seed);
+        let seed = |tensor: &str, set: u32| Stream::Input(at, tensor, set).seed(manifest.plan.seed);
         resolved
             .tensors
             .iter()

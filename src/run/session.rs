@@ -120,11 +120,10 @@ impl<'a> Session<'a> {
 
     /// How the worker of a run is started.
     pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
-        let manifest = job.manifest();
-        let variant = &manifest.experiment.variants[cell.variant()];
+        let variant = job.variant(cell);
         let stem = StoredRun::stem(cell.id, arm, run);
         let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
-        let seed = Stream::Layout { cell: cell.id, double, run }.seed(manifest.plan.seed);
+        let seed = Stream::Layout(cell.id, double, run).seed(job.plan().seed);
         Launch {
             executable: job.executable.clone(),
             wrap: variant.wrap.clone(),

@@ -181,7 +181,7 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
         let Some(baseline) = plan.baseline_of(of).filter(|baseline| baseline != cell) else { continue };
         let Some(baseline) = arms.get(&(baseline, *round)) else { continue };
         let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, terms.confidence) else { continue };
-        let seed = Stream::Calibration { cell: of.id, round: *round }.seed(plan.seed);
+        let seed = Stream::Calibration(of.id, *round).seed(plan.seed);
         found.push(Trial {
             effect: manifest.experiment.variants[of.variant()].slowdown,
             group: of.group as usize,

@@ -21,9 +21,9 @@ use crate::run::forecast::iteration_ns;
 use crate::run::session::{RunError, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::RunPlan;
 use crate::worker::backend::FailureKind;
 use crate::worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
-use crate::worker::{Afterwards, RunPlan};
 
 /// A pilot takes this long at least: enough to see the speed.
 const LEAST_TIME: Nanos = Nanos::from_millis(50);
@@ -143,15 +143,8 @@ fn pilot(
 ) -> Result<StoredRun, RunError> {
     // What an interrupted rehearsal left behind may be half of an engine.
     drop(std::fs::remove_dir_all(job.engines().join(cell.id.to_string())));
-    let plan = RunPlan {
-        request: job.request(cell, Arm::Pilot, 0),
-        warmup: pilot_warmup(job.measure().warmup),
-        at_least: Nanos(0),
-        iterations: 1,
-        afterwards: Afterwards::default(),
-        stop: None,
-        outputs,
-    };
+    let warming = RunPlan::warming(job.request(cell, Arm::Pilot, 0), pilot_warmup(job.measure().warmup));
+    let plan = RunPlan { outputs, ..warming };
     let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
     let cache = job.measure().cache;
     let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session: job.session(), iterations: 1, cache };

@@ -11,8 +11,7 @@ use crate::run::finish::{Slot, store_run};
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
 use crate::vocabulary::metric::LATENCY;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::{Afterwards, RunPlan};
+use crate::worker::RunPlan;
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
@@ -82,15 +81,8 @@ fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Res
     let iterations = job.iterations(&cell);
     // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
     let (arm, run) = (Arm::Aa, u32::MAX - run);
-    let plan = RunPlan {
-        request: job.request(&cell, arm, run),
-        warmup: measure.warmup,
-        at_least: Nanos(0),
-        iterations,
-        stop: Some(measure.stop),
-        afterwards: Afterwards::default(),
-        outputs: None,
-    };
+    let request = job.request(&cell, arm, run);
+    let plan = RunPlan { iterations, stop: Some(measure.stop), ..RunPlan::warming(request, measure.warmup) };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
     let slot = Slot { cell: cell.id, arm, run, position: 0, session: 0, iterations, cache: measure.cache };
     let run = store_run(slot, worker, Some(measure.stop), None);

@@ -311,24 +311,23 @@ impl Trier<'_> {
             ..OnnxruntimeRequest::on_device(self.of.library, plugin, device, model)
         });
         let tensors = vec![TensorRequest::random("x", ElementType::Float32, input, vec![1, 2])];
+        let request = CellRequest {
+            input_sets: SETS,
+            outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
+            evict_bytes: way.is_cold.then_some(EVICTED),
+            ..CellRequest::new("verification", backend, tensors)
+        };
+        let warmup = Warmup::Adaptive {
+            min_time: Nanos::from_millis(200),
+            max_time: Nanos::from_millis(500),
+            min_samples: 5,
+            tolerance: Ratio(0.05),
+        };
         RunPlan {
-            request: CellRequest {
-                input_sets: SETS,
-                outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
-                evict_bytes: way.is_cold.then_some(EVICTED),
-                ..CellRequest::new("verification", backend, tensors)
-            },
-            warmup: Warmup::Adaptive {
-                min_time: Nanos::from_millis(200),
-                max_time: Nanos::from_millis(500),
-                min_samples: 5,
-                tolerance: Ratio(0.05),
-            },
-            at_least: Nanos(0),
-            iterations: 1,
             stop: Some(Stop::Time { time: LENGTH, max_samples: 100_000 }),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
+            ..RunPlan::warming(request, warmup)
         }
     }
 }

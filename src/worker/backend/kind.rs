@@ -21,9 +21,6 @@ pub trait Kind {
     /// What the terminal calls it where no library is known.
     fn title(&self) -> &'static str;
 
-    /// What a report calls it where no library is known.
-    fn description(&self) -> &'static str;
-
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
 

@@ -125,7 +125,7 @@ fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetF
 
 /// How many items the specification wants observed.
 fn wanted_items(job: &Job, cell: &Cell) -> u64 {
-    u64::from(job.experiment().variants[cell.variant()].convert.items)
+    u64::from(job.variant(cell).convert.items)
 }
 
 fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
@@ -135,7 +135,7 @@ fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
     let (tensors, sets) = random_inputs(job, cell);
     let random = Observation {
         executable: job.executable.clone(),
-        library: library.clone(),
+        library: library.path.clone(),
         threads: manifest.default_threads,
         tensors,
         sets,

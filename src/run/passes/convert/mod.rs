@@ -12,7 +12,6 @@ use std::time::Instant;
 pub(crate) use self::activation_ranges::Observation;
 use super::Pass;
 use crate::data::digest;
-use crate::data::stamp::Stamp;
 use crate::experiment::Precision;
 use crate::plan::Cell;
 use crate::prepare::models::{self, Recipe};
@@ -20,11 +19,10 @@ use crate::prepare::runtime;
 use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
 use crate::run::event::Event;
-use crate::run::job::{VariantKey, VariantModel};
-use crate::run::model::{self, PreparedModel};
+use crate::run::job::VariantKey;
+use crate::run::model::{self, PreparedModel, ServingFile};
 use crate::run::session::{RunError, Session};
 use onnx::precision;
-use onnx::{ModelHeader, Signature};
 
 /// Gives every variant its file.
 ///
@@ -73,7 +71,7 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
 }
 
 /// The file of one variant, and what the record says about it.
-fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<VariantModel>) {
+fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<ServingFile>) {
     let experiment = job.experiment();
     let (model, variant) = (&experiment.models[key.model], &experiment.variants[key.variant]);
     match model.file_for(variant) {
@@ -123,7 +121,7 @@ fn described(
     key: VariantKey,
     recipe: Recipe,
     made: Result<models::Made, String>,
-) -> (VariantFile, Option<VariantModel>) {
+) -> (VariantFile, Option<ServingFile>) {
     let made = match made {
         Ok(made) => made,
         Err(problem) => return (without_file(key, Some(recipe), problem), None),
@@ -135,11 +133,11 @@ fn described(
     let models::Entry { converter, sha256, bytes, took_ms, report, .. } = made.entry;
     let origin = VariantOrigin::Converted { recipe, converter, took_ms: Some(took_ms), report: Some(report) };
     let file = VariantFile { sha256: Some(sha256), bytes: Some(bytes), ..of_origin(key, origin) };
-    (file, Some(usable(made.path, &header)))
+    (file, Some(ServingFile::of(&made.path, Some(&header))))
 }
 
 /// A file that the specification names; the manifest has its path relative to the root.
-fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
+fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<ServingFile>) {
     let variant = &job.experiment().variants[key.variant];
     let origin = VariantOrigin::Own { path: relative.to_owned() };
     let own = job.models.get(key.model.place()).and_then(|model| model.declared.file_for(variant));
@@ -160,7 +158,7 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
         Ok((header, sha256, parts)) => {
             let bytes = header.total_bytes();
             let file = VariantFile { sha256: Some(sha256), parts, bytes, ..of_origin(key, origin) };
-            (file, Some(usable(absolute.to_owned(), &header)))
+            (file, Some(ServingFile::of(absolute, Some(&header))))
         }
         Err(problem) => (VariantFile { problem: Some(problem), ..of_origin(key, origin) }, None),
     }
@@ -179,12 +177,6 @@ fn parts(
         Ok((name, digest::of_files(std::slice::from_ref(file))?))
     };
     files.iter().map(named).collect()
-}
-
-fn usable(path: PathBuf, header: &ModelHeader) -> VariantModel {
-    let stamp = Stamp::of(model::files(&path, Some(header)));
-    let Signature { inputs, .. } = header.signature.clone();
-    VariantModel { path, stamp, inputs }
 }
 
 fn without_file(key: VariantKey, recipe: Option<Recipe>, problem: String) -> VariantFile {

@@ -138,7 +138,7 @@ fn files(job: &Job) -> Vec<FileArithmetic> {
     let mut files: BTreeMap<(ModelIndex, VariantIndex), Option<Arithmetic>> = BTreeMap::new();
     for cell in cells(job) {
         files.entry((cell.model(), cell.variant())).or_insert_with(|| {
-            let model = job.model_file(&cell).and_then(|path| onnx::load_graph(path).ok());
+            let model = job.model_file(&cell).and_then(|file| onnx::load_graph(&file.path).ok());
             model.map(|model| arithmetic(&model))
         });
     }

@@ -9,8 +9,8 @@ use crate::record::Arm;
 use crate::run::Job;
 use crate::run::session::{self, RunError, Session};
 use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::RunPlan;
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
-use crate::worker::{Afterwards, RunPlan};
 
 /// Enough inferences to see one that nothing disturbed.
 const LENGTH: Warmup = Warmup::Adaptive {
@@ -67,18 +67,9 @@ impl Trial<'_> {
             outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
             ..job.file_request(&self.cell, &path, tensors)
         };
-        let plan = RunPlan {
-            request,
-            warmup: LENGTH,
-            at_least: Nanos(0),
-            iterations: 1,
-            stop: None,
-            afterwards: Afterwards::default(),
-            outputs: None,
-        };
         let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);
         launch.log = session::log(job, "peak");
-        let run = session.run(&launch, &plan, None)?;
+        let run = session.run(&launch, &RunPlan::warming(request, LENGTH), None)?;
         if run.failure.is_some() {
             return Ok(None);
         }

@@ -20,7 +20,7 @@ use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::stop::LEAST_SAMPLES;
-use crate::worker::{Afterwards, RunPlan, WorkerRun};
+use crate::worker::{RunPlan, WorkerRun};
 
 /// How long a batch is sampled, at most: enough for a median that tells 2 %.
 const SAMPLING: Nanos = Nanos::from_millis(500);
@@ -66,8 +66,7 @@ fn cells(job: &Job) -> Vec<(usize, BatchSearch)> {
 
 /// Those that no session has searched.
 fn left(job: &Job) -> Vec<(usize, BatchSearch)> {
-    let manifest = job.manifest();
-    cells(job).into_iter().filter(|(index, _)| manifest.search_of(&manifest.plan.cells[*index]).is_none()).collect()
+    cells(job).into_iter().filter(|(index, _)| job.manifest().search_of(job.cell(*index)).is_none()).collect()
 }
 
 fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, RunError> {
@@ -83,8 +82,7 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
         };
         session.go_on()?;
         let outcome = probe(job, index, batch, tried.len() as u32, session)?;
-        let plan = job.plan();
-        session.emit(&Event::BatchTried { cell: &plan.path(&plan.cells[index]), tried: &outcome });
+        session.emit(&Event::BatchTried { cell: &job.plan().path(job.cell(index)), tried: &outcome });
         tried.push(outcome);
     };
     let batch = best(&tried, margin);
@@ -103,15 +101,8 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
     let worker = match job.set_batch(index, batch) {
         Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
         Ok(()) => {
-            let plan = RunPlan {
-                request: job.request(&cell, arm, run),
-                warmup: pilot_warmup(measure.warmup),
-                at_least: Nanos(0),
-                iterations: 1,
-                stop: Some(stop),
-                afterwards: Afterwards::default(),
-                outputs: None,
-            };
+            let warming = RunPlan::warming(job.request(&cell, arm, run), pilot_warmup(measure.warmup));
+            let plan = RunPlan { stop: Some(stop), ..warming };
             session.run_cell(job, &cell, (arm, run), &plan)?
         }
     };

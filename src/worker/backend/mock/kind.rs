@@ -21,10 +21,6 @@ impl Kind for Mock {
         "mock backend: scripted latencies, nothing is measured"
     }
 
-    fn description(&self) -> &'static str {
-        "mock: latencies from a script, no model was run"
-    }
-
     fn session_of_residents(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }

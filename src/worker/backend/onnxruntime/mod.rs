@@ -43,10 +43,6 @@ impl Kind for OnnxruntimeKind {
         "ONNX Runtime"
     }
 
-    fn description(&self) -> &'static str {
-        "ONNX Runtime"
-    }
-
     /// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
     /// next; where several stay resident, they stop at once.
     fn session_of_residents(&self) -> BTreeMap<String, String> {

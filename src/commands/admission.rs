@@ -63,13 +63,14 @@ impl Admission {
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Option<Self>, Error> {
-        let real = backend::of(&experiment.backend).takes_machine_time();
+        let environment = backend::of(&experiment.backend).environment();
         let libraries = libraries::obtain(experiment, plan, wishes.runtime, ui)?;
-        let lock = if real { lock(&experiment.name, wishes.no_wait, interrupts, ui)? } else { None };
+        let take = || lock(&experiment.name, wishes.no_wait, interrupts, ui);
+        let lock = environment.on_machine(take).transpose()?.flatten();
         if interrupts.count() > 0 {
             return Ok(None);
         }
-        let others = OtherUsers::admit(real, experiment.require, wishes.wait, interrupts, ui)?;
+        let others = OtherUsers::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
         let (command, executable) = (command_line(place), executable()?);
         Ok(Some(Admission { libraries, command, executable, others, lock }))
     }

@@ -7,13 +7,13 @@ use std::path::Path;
 use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
 use onnx::{Interface, ModelHeader, ResolvedTensor};
 use reading::nearest::list;
-use statistics::random::key_seed;
 
 use super::{json_text, print, shapes};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
+use crate::plan::Stream;
 use crate::prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
@@ -200,13 +200,10 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
         Error::refused(message, shapes::remedy(&problem))
     })?;
     let items = arguments.items();
-    let tensor = |tensor: &ResolvedTensor| TensorRequest {
-        name: tensor.name.clone(),
-        element: tensor.element.clone(),
-        shape: tensor.shape.clone(),
-        values: Values::Random.filling(tensor),
-        file: None,
-        seeds: (0..items).map(|set| key_seed(SEED, &format!("input/{}/{set}", tensor.name))).collect(),
+    let tensor = |tensor: &ResolvedTensor| {
+        let seeds = (0..items).map(|set| Stream::ObservedInput(&tensor.name, set).seed(SEED)).collect();
+        let values = Values::Random.filling(tensor);
+        TensorRequest { values, ..TensorRequest::random(&tensor.name, tensor.element.clone(), &tensor.shape, seeds) }
     };
     let batch = resolved.batch_size.unwrap_or(1).max(1);
     Ok((resolved.tensors.iter().map(tensor).collect(), u64::from(items).div_ceil(batch) as u32))

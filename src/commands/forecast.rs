@@ -38,17 +38,16 @@ const BYTES_PER_S: f64 = 25e9;
 /// What a session takes in, optimisation of the graph included, in bytes of the model per second.
 const LOAD_BYTES_PER_S: f64 = 0.25e9;
 
-/// What is expected of each cell, by its index; of nothing where a script tells the time.
+/// What is expected of each cell, by its index; of nothing where no run takes time.
 pub(super) fn forecasts(
     experiment: &Experiment,
     prepared: &Prepared,
     place: &ProjectRoot,
 ) -> Vec<Option<CellForecast>> {
     let cells = &prepared.plan.cells;
-    if !backend::of(&experiment.backend).takes_machine_time() || cells.len() > MOST_CELLS {
-        return Vec::new();
-    }
-    let here = Here::of(experiment, prepared, place);
+    let here = || (cells.len() <= MOST_CELLS).then(|| Here::of(experiment, prepared, place));
+    let here = backend::of(&experiment.backend).environment().on_machine(here).flatten();
+    let Some(here) = here else { return Vec::new() };
     let mut expected: Vec<Option<CellForecast>> = cells.iter().map(|cell| here.by_report(cell)).collect();
     let open =
         |index: &usize| expected[*index].is_none() && cells[*index].skip.is_none() && here.is_on_cpu(&cells[*index]);
@@ -95,8 +94,7 @@ impl<'a> Here<'a> {
     }
 
     fn threads(&self, cell: &Cell) -> u32 {
-        let own = self.experiment.variants.get(cell.variant().place()).and_then(|variant| variant.threads.intra);
-        own.unwrap_or(self.default_threads).max(1)
+        self.experiment.threads_of(cell.variant(), self.default_threads).max(1)
     }
 
     fn header(&self, cell: &Cell) -> Option<&ModelHeader> {
@@ -200,7 +198,7 @@ fn costs(
 }
 
 fn load(prepared: &Prepared, model: ModelIndex) -> Option<onnx::proto::ModelProto> {
-    onnx::load_graph(prepared.models.get(model.place())?.path.as_deref()?).ok()
+    onnx::load_graph(prepared.models.get(model.place())?.path()?).ok()
 }
 
 /// Whole nanoseconds; what is no time is none.

@@ -57,6 +57,7 @@ pub(super) fn measure(
             return Err(Error::refused(message, "see `perfrun doctor`"));
         }
     }
-    let failed = job.record.runs.iter().any(|run| run.outcome == Outcome::Failed);
-    Ok(Some((job.record, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
+    let record = job.into_record();
+    let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
+    Ok(Some((record, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
 }

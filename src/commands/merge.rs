@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let refused = |error: MergeError| Error::refused(error.to_string(), error.hint());
     // The name of the new record is part of it, and nothing is written before it is known that it can be made.
     merge(&parts, String::new()).map_err(refused)?;
-    let experiment = &parts[0].record.manifest.experiment.name;
+    let experiment = &parts[0].manifest.experiment.name;
     let folder = place.new_record(experiment, &jiff::Timestamp::now())?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (manifest, runs) = merge(&parts, name).map_err(refused)?;
@@ -54,15 +54,16 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
 fn part(place: &ProjectRoot, text: &str) -> Result<Part, Error> {
     let named = text.split_once('=').filter(|(name, _)| spec::is_name(name) && place.record(text).is_none());
     let record = super::records::open(place, named.map_or(text, |(_, record)| record))?;
-    let own = || provenance::name_of_machine(&provenance::machine(&record.manifest.host));
-    Ok(Part { machine: named.map_or_else(own, |(name, _)| name.to_owned()), record })
+    let Record { manifest, runs, .. } = record;
+    let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));
+    Ok(Part { machine: named.map_or_else(own, |(name, _)| name.to_owned()), manifest, runs })
 }
 
 /// One name is one machine.
 fn check_names(parts: &[Part]) -> Result<(), Error> {
     for (index, part) in parts.iter().enumerate() {
         let Some(other) = parts[..index].iter().find(|other| other.machine == part.machine) else { continue };
-        let machine = |part: &Part| provenance::machine(&part.record.manifest.host);
+        let machine = |part: &Part| provenance::machine(&part.manifest.host);
         if let Some(difference) = provenance::differences(&machine(other), &machine(part)).first() {
             let message = format!("the records of {} come from different machines ({difference})", part.machine);
             return Err(Error::refused(message, "give each machine its own name: NAME=RECORD"));

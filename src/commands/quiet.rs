@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::experiment::Require;
+use crate::machine::environment::Environment;
 use crate::machine::host::{self, Neighbour};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::check::Others;
@@ -34,22 +35,20 @@ fn of_environment() -> Result<Nanos, Error> {
 }
 
 impl OtherUsers {
-    /// Who is here before a measurement, after waiting as the user asked; nobody is looked for where a script is run.
+    /// Who is here before a measurement, after waiting as the user asked.
     ///
     /// # Errors
     ///
     /// Where the specification wants no other load on the machine, and there is some; a `PERFRUN_WAIT` that is no time.
     pub(super) fn admit(
-        is_real: bool,
+        environment: Environment,
         require: Require,
         wait: Option<Nanos>,
         interrupts: &Interrupts,
         ui: &Ui,
     ) -> Result<Self, Error> {
-        let others = match is_real {
-            true => OtherUsers::after_waiting(wait.map_or_else(of_environment, Ok)?, interrupts, ui),
-            false => OtherUsers::default(),
-        };
+        let look = || wait.map_or_else(of_environment, Ok).map(|wait| OtherUsers::after_waiting(wait, interrupts, ui));
+        let others = environment.on_machine(look).transpose()?.unwrap_or_default();
         if require.quiet {
             others.require_none()?;
         }

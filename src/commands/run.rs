@@ -162,35 +162,35 @@ fn execute(
         live.on_event(event);
     });
     live.finish();
-    let ended = ended.inspect_err(|_| ui.note(&continuation(place, &job.record)))?;
+    let record = job.into_record();
+    let ended = ended.inspect_err(|_| ui.note(&continuation(place, &record)))?;
     let folder = match ended {
         // An empty report never overwrites a full one.
-        Ended::Complete if !was_measured(&job.record) && arguments.output.is_none() => job.record.folder.clone(),
-        Ended::Complete if is_too_short(&job.record) && target.folder.is_some() && arguments.output.is_none() => {
+        Ended::Complete if !was_measured(&record) && arguments.output.is_none() => record.folder.clone(),
+        Ended::Complete if is_too_short(&record) && target.folder.is_some() && arguments.output.is_none() => {
             ui.note(&format!("the budget allowed fewer than {LEAST_RUNS} runs of a cell, too few for a verdict, so the report goes into the record's folder"));
-            job.record.folder.clone()
+            record.folder.clone()
         }
-        Ended::Complete => target.folder.unwrap_or_else(|| job.record.folder.clone()),
-        Ended::Refused(refusal) => return Err(below_requirement(&job.record, refusal)),
+        Ended::Complete => target.folder.unwrap_or_else(|| record.folder.clone()),
+        Ended::Refused(refusal) => return Err(below_requirement(&record, refusal)),
         // A partial report never replaces a committed one.
-        Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| job.record.folder.clone()),
+        Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| record.folder.clone()),
     };
     let yields = !arguments.replace && arguments.output.is_none();
     let destination = Destination { folder: &folder, yields, is_of_run: true };
-    let written = super::report::write(&job.record, destination, &arguments.format, &[], ui).inspect_err(|_| {
-        let record = place.relative(&job.record.folder);
-        let folder = place.relative(&folder);
-        ui.note(&format!("the record is kept; render it with: perfrun report {record} --output {folder}"));
+    let written = super::report::write(&record, destination, &arguments.format, &[], ui).inspect_err(|_| {
+        let (kept, folder) = (place.relative(&record.folder), place.relative(&folder));
+        ui.note(&format!("the record is kept; render it with: perfrun report {kept} --output {folder}"));
     })?;
     if ended == Ended::Interrupted {
-        ui.note(&continuation(place, &job.record));
+        ui.note(&continuation(place, &record));
         return Ok(ExitCode::Interrupted);
     }
     if arguments.open {
         super::report::open(&written.files, ui);
     }
     let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
-    Ok(outcome(&job.record).worst(goals))
+    Ok(outcome(&record).worst(goals))
 }
 
 /// The specification asks for a better machine than this one is now.

@@ -45,7 +45,7 @@ pub(crate) fn look(gpu: &Gpu, asks_for_clocks: bool, wait: &mut dyn FnMut() -> b
     let most = facts.most_mhz.map(|mhz| f64::from(mhz) * 1e6);
     let mut used = None;
     while watts.len() < READINGS || (asks_for_clocks && !has_fallen(&clocks, most) && watts.len() < PATIENCE) {
-        if !watts.is_empty() && !gpu.monitor.is_scripted() && !wait() {
+        if !watts.is_empty() && gpu.monitor.environment().on_machine(&mut *wait) == Some(false) {
             return Ok(None);
         }
         let reading = gpu.monitor.read(gpu.number);

@@ -75,8 +75,8 @@ impl Monitors {
             Ok(monitor) => monitor,
             Err(problem) => return Some(Err(problem.clone())),
         };
-        let own = env.get(visible::VARIABLE).cloned();
-        let visible = own.or_else(|| std::env::var(visible::VARIABLE).ok().filter(|_| !monitor.is_scripted()));
+        let here = || monitor.environment().on_machine(|| std::env::var(visible::VARIABLE).ok()).flatten();
+        let visible = env.get(visible::VARIABLE).cloned().or_else(here);
         let number = visible::number(device.index.unwrap_or(0), visible.as_deref(), &|uuid| monitor.by_uuid(uuid));
         Some(number.map(|number| Gpu { monitor: Arc::clone(monitor), number }))
     }

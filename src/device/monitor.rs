@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::environment::Environment;
+
 /// What a GPU is and how it is set up; `None` where it does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -126,9 +128,9 @@ pub(crate) trait Monitor: fmt::Debug + Send + Sync {
     /// The clock that the maker chose for work that must not depend on the weather, in MHz.
     fn default_mhz(&self, gpu: u32) -> Option<u32>;
 
-    /// Whether a script tells, so that nothing has to be waited for.
-    fn is_scripted(&self) -> bool {
-        false
+    /// Whose GPUs they are: those of a script do nothing while somebody waits.
+    fn environment(&self) -> Environment {
+        Environment::machine()
     }
 
     /// What a script says of a whole run that sampled for so long: what it read, who computed, what it drew.

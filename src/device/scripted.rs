@@ -2,6 +2,7 @@
 
 use super::monitor::{Facts, Monitor, Process, Reading, ScriptedRun, slowed};
 use crate::experiment::{MockDevice, MockSlowed};
+use crate::machine::environment::Environment;
 
 const MEMORY: u64 = 16 << 30;
 const MOST_MHZ: u32 = 1980;
@@ -96,8 +97,8 @@ impl Monitor for Scripted {
         None
     }
 
-    fn is_scripted(&self) -> bool {
-        true
+    fn environment(&self) -> Environment {
+        Environment::script()
     }
 
     fn script_of_run(&self, _gpu: u32, sampled_ns: u64) -> Option<ScriptedRun> {

@@ -122,8 +122,8 @@ impl GpuWatch {
         let memory_before = gpu.monitor.read(gpu.number).memory_bytes;
         let processes = gpu.monitor.processes(gpu.number).unwrap_or_default();
         let before: Vec<u32> = processes.into_iter().map(|process| process.pid).collect();
-        let is_live = !gpu.monitor.is_scripted();
-        let sampler = is_live.then(|| Sampler::start(gpu.clone(), before.clone(), PERIOD)).flatten();
+        let start = || Sampler::start(gpu.clone(), before.clone(), PERIOD);
+        let sampler = gpu.monitor.environment().on_machine(start).flatten();
         let memory_bytes = gpu.monitor.facts(gpu.number).ok().and_then(|facts| facts.memory_bytes);
         GpuWatch { gpu, sampler, memory_bytes, memory_before, before, energy: Meter::new() }
     }

@@ -170,6 +170,11 @@ impl Experiment {
         }
     }
 
+    /// Threads inside an operator of a variant, on a machine with this default.
+    pub fn threads_of(&self, variant: VariantIndex, default: u32) -> u32 {
+        self.variants.get(variant.place()).and_then(|variant| variant.threads.intra).unwrap_or(default)
+    }
+
     /// The dataset of a model, by its index.
     pub fn dataset_of(&self, model: u32) -> Option<&Dataset> {
         self.models.get(model as usize).and_then(|model| model.dataset.as_ref()).or(self.dataset.as_ref())
@@ -208,7 +213,7 @@ pub(crate) fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
 }
 
 /// One model of the models axis.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
     /// Unique within the experiment; default: the file's stem.
     pub name: String,
@@ -232,7 +237,7 @@ pub struct Model {
 impl Model {
     /// A model of which no more is said.
     pub fn new(name: String, path: Option<PathBuf>) -> Self {
-        Model { name, path, source: None, sha256: None, inputs: None, files: BTreeMap::new(), dataset: None }
+        Model { name, path, ..Model::default() }
     }
 
     /// The user's own file for a variant: by the variant's name, else by its precision.

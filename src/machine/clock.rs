@@ -107,13 +107,6 @@ pub enum AnyClock {
     Scripted(ScriptedClock),
 }
 
-impl AnyClock {
-    /// Whether a script moves it, so that nothing of the machine shows in it.
-    pub fn is_scripted(&self) -> bool {
-        matches!(self, AnyClock::Scripted(_))
-    }
-}
-
 impl Clock for AnyClock {
     #[inline]
     fn now(&self) -> u64 {

@@ -1,5 +1,7 @@
 pub(crate) mod clock;
 
+pub(crate) mod environment;
+
 pub(crate) mod kernel;
 
 pub(crate) mod host;

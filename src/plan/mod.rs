@@ -17,6 +17,7 @@ mod pairs;
 mod run_time;
 mod select;
 mod sides;
+mod stream;
 
 pub use cell::Cell;
 pub use control::place_controls;
@@ -30,6 +31,7 @@ pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use sides::{BothSides, PlannedSide, both_sides};
+pub(crate) use stream::Stream;
 
 use serde::{Deserialize, Serialize};
 

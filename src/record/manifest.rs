@@ -13,12 +13,14 @@ use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::experiment::{Axis, BATCH, Device, Experiment, FidelityLimits, Precision, Runs, Variant};
+use crate::machine::environment::Environment;
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::{NoRevision, Revision};
 use crate::spec::is_entry_name;
 use crate::vocabulary::quantity::Ratio;
+use crate::worker::backend;
 
 /// `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -286,11 +288,15 @@ impl Manifest {
         Some(self.experiment.fidelity.limits_of(variant, device))
     }
 
+    /// Where its runs took place.
+    pub fn environment(&self) -> Environment {
+        backend::of(&self.experiment.backend).environment()
+    }
+
     /// Threads inside an operator of a cell.
     pub fn threads_of(&self, cell: &Cell) -> u32 {
-        let variant = self.experiment.variants.get(cell.variant().place());
-        let own = variant.and_then(|variant| variant.threads.intra);
-        own.unwrap_or_else(|| self.machine_of(cell).map_or(self.default_threads, |machine| machine.default_threads))
+        let default = self.machine_of(cell).map_or(self.default_threads, |machine| machine.default_threads);
+        self.experiment.threads_of(cell.variant(), default)
     }
 
     /// The machine of a cell, where a record has several.

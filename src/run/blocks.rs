@@ -19,7 +19,7 @@ use crate::worker::{Afterwards, RunPlan};
 /// When the user stops it, or the record cannot be written.
 pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), RunError> {
     for (position, turn) in block.iter().enumerate() {
-        let cell = job.record.manifest.plan.cells[turn.cell];
+        let cell = *job.cell(turn.cell);
         if !job.wants(turn) || job.is_done(&cell, turn.arm, turn.run) {
             continue;
         }
@@ -40,11 +40,11 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>
 
 /// Puts a run that has its outcome into the journal and the record, and says so.
 pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -> Result<(), StoreError> {
-    run.write(&job.record.folder)?;
+    run.write(job.folder())?;
     job.add(run);
     let total = forecast::runs(job);
-    let done = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count();
-    if let Some(run) = job.record.runs.last() {
+    let done = job.runs_of_blocks().count();
+    if let Some(run) = job.runs().last() {
         session.emit(&Event::RunEnded { run, done, total });
     }
     Ok(())
@@ -59,8 +59,7 @@ fn one_run(
     session: &mut Session<'_>,
 ) -> Result<StoredRun, RunError> {
     let Turn { arm, run, .. } = *turn;
-    let manifest = &job.record.manifest;
-    let measure = &manifest.experiment.measure;
+    let measure = job.measure();
     let iterations = job.iterations(cell);
     let plan = RunPlan {
         request: job.request(cell, arm, run),
@@ -79,11 +78,10 @@ fn one_run(
 /// What is measured after a run's samples: on a device, where nodes may be elsewhere, until a run of the cell completes.
 pub(super) fn afterwards(job: &Job, cell: &Cell, turn: &Turn) -> Afterwards {
     const ITERATIONS: u32 = 10;
-    let experiment = &job.record.manifest.experiment;
-    if turn.arm != Arm::Main || experiment.devices[cell.device()].is_cpu() {
+    if turn.arm != Arm::Main || job.device(cell).is_cpu() {
         return Afterwards::default();
     }
-    Afterwards { profile: (!job.is_measured(cell)).then_some(ITERATIONS), in_flight: experiment.measure.pipelined }
+    Afterwards { profile: (!job.is_measured(cell)).then_some(ITERATIONS), in_flight: job.measure().pipelined }
 }
 
 /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
@@ -91,23 +89,21 @@ pub(super) fn afterwards(job: &Job, cell: &Cell, turn: &Turn) -> Afterwards {
 ///
 /// It comes from stored runs, so a resumed record goes on with the same.
 pub(super) fn least_warmup(job: &Job, cell: &Cell) -> Nanos {
-    let manifest = &job.record.manifest;
-    if !matches!(manifest.experiment.measure.warmup, Warmup::Adaptive { .. }) {
+    if !matches!(job.measure().warmup, Warmup::Adaptive { .. }) {
         return Nanos(0);
     }
-    let group = &manifest.plan.groups[cell.group as usize];
-    let pilots = group.cells.iter().filter_map(|member| job.pilot(&manifest.plan.cells[*member as usize]));
+    let group = &job.plan().groups[cell.group as usize];
+    let pilots = group.cells.iter().filter_map(|member| job.pilot(job.cell(*member as usize)));
     let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
     Nanos(completed.map(|pilot| pilot.data.warmup.span_ns()).max().unwrap_or(0))
 }
 
 /// Adds the outcomes of runs that nobody started, so that every run that was to be carried out has exactly one.
 pub(crate) fn give_every_run_an_outcome(job: &mut Job) {
-    let manifest = &job.record.manifest;
-    let (plan, session) = (&manifest.plan, job.session());
+    let session = job.session();
     let mut missing = Vec::new();
-    for turn in schedule::turns(plan, manifest.experiment.measure.design) {
-        let cell = &plan.cells[turn.cell];
+    for turn in schedule::turns(job.plan(), job.measure().design) {
+        let cell = job.cell(turn.cell);
         let outcome = if cell.skip.is_some() { Outcome::Skipped } else { Outcome::NotRun };
         let is_wanted = cell.skip.is_some() || job.wants(&turn);
         if is_wanted && !job.is_done(cell, turn.arm, turn.run) {

@@ -10,7 +10,7 @@ use onnx::precision::{ModelNames, ProviderClass};
 use onnx::proto::ModelProto;
 use reading::yaml::scalar;
 
-use super::model::{PreparedModel, own_file};
+use super::model::PreparedModel;
 use super::prepare::PrepareError;
 use crate::experiment::{Experiment, ModelIndex, Precision, VariantIndex};
 use crate::plan::{Plan, Skip, SkipKind};
@@ -35,14 +35,14 @@ pub(super) fn examine(
         .into_iter()
         .filter_map(|index| {
             let model = models.get(index.place())?;
-            Some((index, (model, onnx::load_graph(model.path.as_deref()?).ok()?)))
+            Some((index, (model, onnx::load_graph(model.path()?).ok()?)))
         })
         .collect();
     check_keep(experiment, &converted, &graphs)?;
     let skip = |key: Key| {
         let (model, variant, provider) = key;
         let (prepared, graph) = graphs.get(&model)?;
-        let (header, path) = prepared.header.as_ref().zip(prepared.path.as_deref())?;
+        let (header, path) = prepared.header.as_ref().zip(prepared.path())?;
         let named = &experiment.variants[variant];
         // On which data is part of a recipe, and decides nothing here.
         let recipe = Recipe::of(named.precision, &named.convert, header, provider, "")?;
@@ -72,7 +72,7 @@ fn converted(experiment: &Experiment, models: &[PreparedModel], plan: &Plan) -> 
     let key = |cell: &crate::plan::Cell| {
         let variant = &experiment.variants[cell.variant()];
         let model = models.get(cell.model().place())?;
-        let is_converted = variant.precision != Precision::Fp32 && own_file(&model.own_files, variant).is_none();
+        let is_converted = variant.precision != Precision::Fp32 && model.declared.file_for(variant).is_none();
         let provider = &experiment.devices[cell.device()].provider;
         is_converted.then(|| (cell.model(), cell.variant(), ProviderClass::of(provider)))
     };

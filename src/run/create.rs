@@ -80,8 +80,8 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     let describe = |(provider, library): (&String, _)| Ok((provider.clone(), describe_library(library)?));
     let plugins = libraries.plugins.iter().map(describe).collect::<Result<_, PrepareError>>()?;
     let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
-    let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.path.clone()).collect();
-    read_files.extend(models.iter().flat_map(|model| model.own_files.values().cloned()));
+    let mut read_files: Vec<PathBuf> = models.iter().filter_map(|model| model.declared.path.clone()).collect();
+    read_files.extend(models.iter().flat_map(|model| model.declared.files.values().cloned()));
     read_files
         .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
     read_files.extend(experiment.input_files().map(|file| file.path.clone()));
@@ -140,7 +140,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         findings: PassFindings::default(),
     };
     let record = Record::create(folder, manifest, session(command), &local)?;
-    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
+    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -185,7 +185,7 @@ pub(crate) fn resume(
     }
     record.begin_session(session(command))?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    Ok(Job::new(record, models, libraries.into(), local.spec_folder, executable))
+    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
 }
 
 /// What a resumed record must find as it was.

@@ -14,7 +14,7 @@ use tracing::info;
 use super::prepare::Prepared;
 use super::session::Session;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Device, Experiment, Plugin, Provider, Supply, Values};
+use crate::experiment::{Device, Experiment, Plugin, Provider, Supply};
 use crate::machine::kernel::Kernel;
 use crate::plan::{Cell, Skip, SkipKind};
 use crate::prepare::runtime::{Libraries, Library};
@@ -140,24 +140,10 @@ impl Trial<'_> {
     }
 
     fn request(&self, model: &Path) -> CellRequest {
-        let shape = SHAPE.to_vec();
-        CellRequest {
-            cell: format!("a trial of {}", self.device.label()),
-            backend: BackendRequest::on_device(self.library, self.plugin, self.device, model),
-            tensors: vec![TensorRequest {
-                name: "x".to_owned(),
-                element: ElementType::Float32,
-                shape: shape.clone(),
-                values: Values::Random,
-                file: None,
-                seeds: vec![1],
-            }],
-            input_sets: 1,
-            outputs: Some(BTreeMap::from([("y".to_owned(), shape)])),
-            slowdown: 0.0,
-            evict_bytes: None,
-            cpus: None,
-        }
+        let backend = BackendRequest::on_device(self.library, self.plugin, self.device, model);
+        let tensors = vec![TensorRequest::random("x", ElementType::Float32, &SHAPE, vec![1])];
+        let outputs = Some(BTreeMap::from([("y".to_owned(), SHAPE.to_vec())]));
+        CellRequest { outputs, ..CellRequest::new(format!("a trial of {}", self.device.label()), backend, tensors) }
     }
 
     fn absence(&self, failure: &Failure) -> Skip {

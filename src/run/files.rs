@@ -122,7 +122,7 @@ pub(crate) fn hash_of_own_file(
 ) -> Result<Option<String>, PrepareError> {
     let model = experiment.models.iter().find(|known| known.name == model);
     let variant = experiment.variants.iter().find(|known| known.name == variant);
-    let own = model.zip(variant).and_then(|(model, variant)| model::own_file(&model.files, variant));
+    let own = model.zip(variant).and_then(|(model, variant)| model.file_for(variant));
     let files = own.map(|path| with_external(path)).filter(|files| files.iter().all(|file| file.exists()));
     files.map(|files| hash_files(&files)).transpose()
 }
@@ -131,7 +131,7 @@ pub(crate) fn hash_of_own_file(
 fn own_file<'a>(file: &'a VariantFile, experiment: &'a Experiment) -> Option<(&'a String, &'a PathBuf)> {
     let VariantOrigin::Own { path: shown } = &file.origin else { return None };
     let model = experiment.models.get(file.model.place())?;
-    Some((shown, model::own_file(&model.files, experiment.variants.get(file.variant.place())?)?))
+    Some((shown, model.file_for(experiment.variants.get(file.variant.place())?)?))
 }
 
 /// A file that is not there is another one too.

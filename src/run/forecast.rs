@@ -10,18 +10,13 @@ use super::need::per_round;
 use super::{Job, blocks};
 use crate::experiment::{Cache, Design, Measure, Rebuild};
 use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
-use crate::record::{Arm, Outcome, StoredRun};
+use crate::record::{Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend;
 
-/// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or where a script
-/// tells the time.
+/// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
-    let manifest = &job.record.manifest;
-    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
-        return None;
-    }
+    let manifest = job.manifest();
     let done = done(job);
     let mut total = Nanos(0);
     let mut any = false;
@@ -33,18 +28,18 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
     }
     // Two run at the same time.
     let total = if manifest.experiment.measure.design == Design::Duet { Nanos(total.0 / 2) } else { total };
-    any.then(|| total.to_duration())
+    manifest.environment().on_machine(|| any.then(|| total.to_duration())).flatten()
 }
 
 /// About how many runs the record will have.
 pub(super) fn runs(job: &Job) -> usize {
-    job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count() + runs_left(job)
+    job.runs_of_blocks().count() + runs_left(job)
 }
 
 /// About how many runs are left.
 pub(super) fn runs_left(job: &Job) -> usize {
     let done = done(job);
-    job.record.manifest.plan.runnable().map(|(index, _)| left_of(job, &done, index) as usize).sum()
+    job.plan().runnable().map(|(index, _)| left_of(job, &done, index) as usize).sum()
 }
 
 /// Runs of a cell and its doubles that have an outcome, and blocks that it was in.
@@ -52,7 +47,7 @@ type Done = HashMap<CellId, (u64, u32)>;
 
 fn done(job: &Job) -> Done {
     let mut done = Done::new();
-    for run in job.record.runs.iter().filter(|run| run.arm != Arm::Pilot) {
+    for run in job.runs_of_blocks() {
         let (runs, blocks) = done.entry(run.cell).or_default();
         *runs += 1;
         *blocks = (*blocks).max(run.run + 1);
@@ -62,8 +57,8 @@ fn done(job: &Job) -> Done {
 
 /// About how many blocks there will be, after `done` of them.
 pub(super) fn blocks(job: &Job, done: u32) -> u32 {
-    let plan = &job.record.manifest.plan;
-    if job.record.manifest.experiment.measure.design == Design::Sequential {
+    let plan = job.plan();
+    if job.measure().design == Design::Sequential {
         return super::schedule::blocks(plan, Design::Sequential);
     }
     let length = per_round(plan);
@@ -79,7 +74,7 @@ pub(super) fn blocks(job: &Job, done: u32) -> u32 {
 
 /// About how many runs of a cell are left, those of its doubles too.
 fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
-    let plan = &job.record.manifest.plan;
+    let plan = job.plan();
     let cell = &plan.cells[index];
     let (runs_done, blocks_done) = done.get(&cell.id).copied().unwrap_or_default();
     let (length, rounds) = (per_round(plan), plan.rounds.max(1));
@@ -90,14 +85,14 @@ fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
     let blocks: u64 = (0..rounds).map(of_round).sum();
     let doubles = plan.controls.iter().filter(|control| **control as usize == index).count() as u64;
     // A duet's control is a pair of doubles.
-    let doubles = if job.record.manifest.experiment.measure.design == Design::Duet { 2 * doubles } else { doubles };
+    let doubles = if job.measure().design == Design::Duet { 2 * doubles } else { doubles };
     (blocks * (1 + doubles)).saturating_sub(runs_done)
 }
 
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
 /// makes of them.
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
-    let measure = &job.record.manifest.experiment.measure;
+    let measure = job.measure();
     // What the rehearsal built no run builds again.
     let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
     let seen = CellForecast {

@@ -34,7 +34,7 @@ type Placed = (u32, Turn);
 /// When the user stops it, or the record cannot be written.
 pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut Session<'_>) -> Result<(), RunError> {
     let placed: Vec<Placed> = (0..).zip(block.iter().copied()).collect();
-    let cells = job.record.manifest.plan.cells.clone();
+    let cells = job.plan().cells.clone();
     let workers = |turn: &Turn| (cells[turn.cell].group, pace == Pace::AtOnce && turn.arm != Arm::Main);
     for turns in placed.chunk_by(|(_, one), (_, other)| workers(one) == workers(other)) {
         let runnable = turns.iter().copied().filter(|(_, turn)| job.wants(turn));
@@ -60,7 +60,7 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut
 /// a group of workers of which a part was measured before an interruption, because a part would not be what the design
 /// promises.
 fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Placed>, Vec<Placed>) {
-    let cell = |turn: &Turn| &job.record.manifest.plan.cells[turn.cell];
+    let cell = |turn: &Turn| job.cell(turn.cell);
     let was_started = |(_, turn): &Placed| {
         matches!(job.outcome(cell(turn), turn.arm, turn.run), Some(Outcome::Completed | Outcome::Failed))
     };
@@ -71,7 +71,7 @@ fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Pla
 }
 
 fn not_run(job: &Job, position: u32, turn: Turn) -> StoredRun {
-    let cell = job.record.manifest.plan.cells[turn.cell].id;
+    let cell = job.cell(turn.cell).id;
     StoredRun { position, ..StoredRun::not_started(cell, turn.arm, turn.run, job.session(), Outcome::NotRun) }
 }
 
@@ -129,7 +129,7 @@ impl<'a> LiveWorkers<'a> {
             return Ok(());
         }
         let job = self.job;
-        let cell = job.record.manifest.plan.cells[turn.cell];
+        let cell = *job.cell(turn.cell);
         let slot = self.slot(position, turn, &cell);
         if let Some(failure) = job.unusable_model(&cell) {
             let failed = WorkerRun::failed(failure);
@@ -140,7 +140,7 @@ impl<'a> LiveWorkers<'a> {
         // What two draw at the same time is nobody's.
         let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, false)).flatten();
         let worker = session.start_worker(session.launch(job, &cell, turn.arm, turn.run), watch);
-        let progress = Progress::new(job.record.manifest.experiment.measure.stop);
+        let progress = Progress::new(job.measure().stop);
         let mut member = Member { position, turn, cell, worker, progress, failure: None };
         let mut outcome = member.worker.prepare(job.request(&cell, turn.arm, turn.run), &mut || session.tick_in_run());
         if self.pace == Pace::InTurn && outcome.is_ok() {
@@ -153,13 +153,13 @@ impl<'a> LiveWorkers<'a> {
 
     fn warm(&self, member: &Member<'_>) -> Command {
         let at_least = blocks::least_warmup(self.job, &member.cell);
-        let rule = self.job.record.manifest.experiment.measure.warmup;
+        let rule = self.job.measure().warmup;
         Command::Warm { rule, at_least, iterations: self.iterations(&member.cell) }
     }
 
     /// Round after round until the stopping rule is met.
     fn sample(&mut self, session: &mut Session<'_>) -> Result<(), RunError> {
-        let measure = &self.job.record.manifest.experiment.measure;
+        let measure = self.job.measure();
         let slowest = self.members.iter().filter_map(|member| member.worker.received().data.warmup.duration_ns.last());
         // Two that run at the same time must end a slice together, so a slice of theirs is a time.
         let slowest = slowest.max().filter(|_| self.pace == Pace::InTurn).map(|nanos| Nanos(*nanos));
@@ -270,12 +270,12 @@ impl<'a> LiveWorkers<'a> {
             position,
             session: self.job.session(),
             iterations: self.iterations(cell),
-            cache: self.job.record.manifest.experiment.measure.cache,
+            cache: self.job.measure().cache,
         }
     }
 
     fn store(&self, slot: Slot, cell: &Cell, worker: WorkerRun) -> StoredRun {
-        let stop = self.job.record.manifest.experiment.measure.stop;
+        let stop = self.job.measure().stop;
         store_run(slot, worker, Some(stop), self.job.batch_size(cell))
     }
 }

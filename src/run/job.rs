@@ -4,31 +4,30 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use onnx::precision::ProviderClass;
-use onnx::{Resolved, ShapeError, TensorType};
+use onnx::{Resolved, ShapeError};
 
 use super::dataset::ModelData;
-use super::model::PreparedModel;
+use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
-use crate::data::stamp::Stamp;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, InputPoint, ModelIndex, Variant, VariantIndex};
-use crate::plan::{Cell, CellId};
-use crate::prepare::runtime::{Libraries, Library};
-use crate::record::{Arm, Outcome, Record, StoredRun};
-use crate::worker::backend::{self, Failure, FailureKind};
+use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex};
+use crate::plan::{Cell, CellId, Plan};
+use crate::prepare::runtime::Libraries;
+use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
+use crate::worker::backend::{self, Failure, FailureKind, Kind};
 
 /// A record in the making.
 #[derive(Debug)]
 pub struct Job {
-    /// The record; its runs are those that have an outcome.
-    pub record: Record,
+    /// Its runs are those that have an outcome.
+    record: Record,
     /// The models, by index on their axis.
     pub models: Vec<PreparedModel>,
     /// What workers open; nothing with the mock backend.
-    pub libraries: LibraryPaths,
+    pub libraries: Libraries,
     /// The files of variants that are not run with the model's own, or why there is none; from the rehearsal on.
-    pub variant_files: BTreeMap<VariantKey, Result<VariantModel, String>>,
+    pub variant_files: BTreeMap<VariantKey, Result<ServingFile, String>>,
     /// The folder of the specification.
     pub spec_folder: PathBuf,
     /// The perfrun executable.
@@ -53,30 +52,10 @@ struct Batch {
     shapes: Option<Resolved>,
 }
 
-/// The libraries that workers open.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LibraryPaths {
-    /// ONNX Runtime by index on the runtimes axis, the one where there is no such axis; `None` for one that no cell needs.
-    pub runtimes: Vec<Option<PathBuf>>,
-    /// Plug-ins by the provider that they bring.
-    pub plugins: BTreeMap<String, PathBuf>,
-}
-
-impl From<&Libraries> for LibraryPaths {
-    fn from(libraries: &Libraries) -> Self {
-        let path = |library: &Library| library.path.clone();
-        LibraryPaths {
-            runtimes: libraries.runtimes.iter().map(|library| library.as_ref().map(path)).collect(),
-            plugins: libraries.plugins.iter().map(|(provider, library)| (provider.clone(), path(library))).collect(),
-        }
-    }
-}
-
 /// The record's runs by what is asked about them before each further run.
 #[derive(Debug, Default)]
 struct Index {
-    /// Runs that have an outcome.
-    done: HashSet<(CellId, Arm, u32)>,
+    done: HashMap<(CellId, Arm, u32), Outcome>,
     /// Where the pilot of each cell is.
     pilots: HashMap<CellId, usize>,
     /// Kinds of failure of each cell, with the arm.
@@ -87,7 +66,7 @@ struct Index {
 
 impl Index {
     fn add(&mut self, position: usize, run: &StoredRun) {
-        self.done.insert((run.cell, run.arm, run.run));
+        self.done.insert((run.cell, run.arm, run.run), run.outcome);
         if run.arm == Arm::Pilot {
             self.pilots.entry(run.cell).or_insert(position);
         }
@@ -103,23 +82,9 @@ impl Index {
 /// Which variant of which model, for which kind of device: what has a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VariantKey {
-    /// Index on the models axis.
     pub model: ModelIndex,
-    /// Index on the variants axis.
     pub variant: VariantIndex,
-    /// The kind of device.
     pub provider: ProviderClass,
-}
-
-/// The file of a variant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VariantModel {
-    /// Where it is.
-    pub path: PathBuf,
-    /// What it looked like when it was hashed.
-    pub stamp: Stamp,
-    /// Its inputs, whose element types may differ from the model's.
-    pub inputs: Vec<TensorType>,
 }
 
 impl Job {
@@ -127,7 +92,7 @@ impl Job {
     pub fn new(
         record: Record,
         models: Vec<PreparedModel>,
-        libraries: LibraryPaths,
+        libraries: Libraries,
         spec_folder: PathBuf,
         executable: PathBuf,
     ) -> Self {
@@ -138,28 +103,69 @@ impl Job {
         let need = DecidedGroups::new(&record);
         let experiment = &record.manifest.experiment;
         let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
-        let (variant_files, spread) = (BTreeMap::new(), None);
-        let batches = HashMap::new();
         let mut job = Job {
             record,
             models,
             libraries,
-            variant_files,
+            variant_files: BTreeMap::new(),
             spec_folder,
             executable,
-            spread,
+            spread: None,
             monitors,
-            batches,
+            batches: HashMap::new(),
             need,
             index,
         };
-        let searches = job.record.manifest.findings.search.clone().unwrap_or_default().searches;
+        let searches = job.manifest().findings.search.clone().unwrap_or_default().searches;
         for search in searches {
             // It was run so by an earlier session; a file that changed since is found before anything is run with it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
         DecidedGroups::replay(&mut job);
         job
+    }
+
+    pub(super) fn record_mut(&mut self) -> &mut Record {
+        &mut self.record
+    }
+
+    /// The record, where nothing more is measured.
+    pub fn into_record(self) -> Record {
+        self.record
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.record.folder
+    }
+
+    pub(super) fn manifest(&self) -> &Manifest {
+        &self.record.manifest
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.record.manifest.plan
+    }
+
+    pub(super) fn experiment(&self) -> &Experiment {
+        &self.record.manifest.experiment
+    }
+
+    pub(super) fn measure(&self) -> &Measure {
+        &self.experiment().measure
+    }
+
+    pub(super) fn cell(&self, index: usize) -> &Cell {
+        &self.plan().cells[index]
+    }
+
+    /// Every run that has an outcome.
+    pub(super) fn runs(&self) -> &[StoredRun] {
+        &self.record.runs
+    }
+
+    /// Those that are not of the rehearsal.
+    pub(super) fn runs_of_blocks(&self) -> impl Iterator<Item = &StoredRun> {
+        self.runs().iter().filter(|run| run.arm != Arm::Pilot)
     }
 
     /// The model of a cell.
@@ -186,7 +192,7 @@ impl Job {
     ///
     /// The model does not take it.
     pub(super) fn set_batch(&mut self, index: usize, size: u64) -> Result<(), ShapeError> {
-        let Some(cell) = self.record.manifest.plan.cells.get(index).copied() else { return Ok(()) };
+        let Some(cell) = self.plan().cells.get(index).copied() else { return Ok(()) };
         let interface = self.model(&cell).and_then(|model| model.interface.as_ref());
         let input = self.input(&cell).with_batch(size);
         let shapes = interface.map(|interface| input.resolve(interface)).transpose()?;
@@ -203,33 +209,32 @@ impl Job {
     /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the
     /// one that was hashed.
     pub fn unusable_model(&self, cell: &Cell) -> Option<Failure> {
-        let coordinates = self.record.manifest.plan.coordinates(cell);
-        let failure = |text: String| Some(Failure::new(FailureKind::Model, text));
-        let stamp = match self.variant_files.get(&self.variant_key(cell)) {
-            Some(Err(problem)) => {
-                return failure(format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()));
-            }
-            Some(Ok(file)) => &file.stamp,
-            None => self.model(cell)?.stamp.as_ref()?,
+        let coordinates = self.plan().coordinates(cell);
+        let text = match self.serving_file(cell) {
+            Err(problem) => format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()),
+            Ok(file) if file.is_none_or(|file| file.stamp.is_current()) => return None,
+            Ok(_) => format!("the file of model `{}` has changed since the record began", coordinates.model()),
         };
-        if stamp.is_current() {
-            return None;
-        }
-        failure(format!("the file of model `{}` has changed since the record began", coordinates.model()))
+        Some(Failure::new(FailureKind::Model, text))
     }
 
     /// Which variant of which model a cell is, for which kind of device.
     pub fn variant_key(&self, cell: &Cell) -> VariantKey {
-        let device = &self.record.manifest.experiment.devices[cell.device()];
-        VariantKey { model: cell.model(), variant: cell.variant(), provider: ProviderClass::of(&device.provider) }
+        let provider = ProviderClass::of(&self.device(cell).provider);
+        VariantKey { model: cell.model(), variant: cell.variant(), provider }
     }
 
-    /// The file that a cell is run with.
-    pub(super) fn model_file(&self, cell: &Cell) -> Option<&Path> {
+    /// The file that a cell is run with, its variant's own or its model's; or why its variant has none.
+    fn serving_file(&self, cell: &Cell) -> Result<Option<&ServingFile>, &str> {
         match self.variant_files.get(&self.variant_key(cell)) {
-            Some(file) => file.as_ref().ok().map(|file| file.path.as_path()),
-            None => self.model(cell)?.path.as_deref(),
+            Some(own) => own.as_ref().map(Some).map_err(String::as_str),
+            None => Ok(self.model(cell).and_then(|model| model.file.as_ref())),
         }
+    }
+
+    /// The same where it can be run.
+    pub(super) fn model_file(&self, cell: &Cell) -> Option<&ServingFile> {
+        self.serving_file(cell).ok().flatten()
     }
 
     /// The runs of the rehearsal.
@@ -244,28 +249,25 @@ impl Job {
 
     /// Whether this run has an outcome already.
     pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
-        self.index.done.contains(&(cell.id, arm, run))
+        self.outcome(cell, arm, run).is_some()
     }
 
     /// Whether this run is to be carried out: its cell is not skipped, and its group still needs it.
     pub(super) fn wants(&self, turn: &Turn) -> bool {
-        let plan = &self.record.manifest.plan;
+        let plan = self.plan();
         plan.cells[turn.cell].skip.is_none() && self.need.has(plan, turn)
     }
 
     /// Looks at the device of a cell and at the processors from now on, for a run whose worker is alone or is not; `None`
     /// where nothing can be seen.
     pub(super) fn watch(&self, cell: &Cell, is_alone: bool) -> Option<Watch> {
-        let experiment = &self.record.manifest.experiment;
-        let (device, env) = (&experiment.devices[cell.device()], &experiment.variants[cell.variant()].env);
-        let gpu = self.monitors.gpu_of(device, env).and_then(Result::ok);
+        let gpu = self.monitors.gpu_of(self.device(cell), &self.variant(cell).env).and_then(Result::ok);
         Watch::start(gpu, self.monitors.packages(), is_alone)
     }
 
     /// What became of this run, if it has an outcome already.
     pub fn outcome(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Outcome> {
-        let is_it = |stored: &&StoredRun| (stored.cell, stored.arm, stored.run) == (cell.id, arm, run);
-        self.record.runs.iter().find(is_it).map(|stored| stored.outcome)
+        self.index.done.get(&(cell.id, arm, run)).copied()
     }
 
     /// Whether a run of the cell completed, controls and the rehearsal aside.
@@ -282,25 +284,34 @@ impl Job {
 
     /// Index of this invocation among the record's sessions.
     pub fn session(&self) -> u32 {
-        self.record.manifest.findings.sessions.len().saturating_sub(1) as u32
+        self.manifest().findings.sessions.len().saturating_sub(1) as u32
+    }
+
+    /// Who executes its models.
+    pub(super) fn backend(&self) -> &dyn Kind {
+        backend::of(&self.experiment().backend)
+    }
+
+    pub(super) fn device(&self, cell: &Cell) -> &Device {
+        &self.experiment().devices[cell.device()]
     }
 
     pub(super) fn variant(&self, cell: &Cell) -> &Variant {
-        &self.record.manifest.experiment.variants[cell.variant()]
+        &self.experiment().variants[cell.variant()]
     }
 
     pub(super) fn input(&self, cell: &Cell) -> &InputPoint {
-        self.record.manifest.plan.input_of(cell)
+        self.plan().input_of(cell)
     }
 
     /// Iterations of each sample of a cell.
     pub fn iterations(&self, cell: &Cell) -> u32 {
-        self.record.manifest.iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
+        self.manifest().iterations().get(cell.group as usize).copied().unwrap_or(1).max(1)
     }
 
     /// Whether no cell can be run.
     pub fn has_nothing_to_run(&self) -> bool {
-        self.record.manifest.plan.runnable().all(|(_, cell)| self.is_given_up(cell))
+        self.plan().runnable().all(|(_, cell)| self.is_given_up(cell))
     }
 
     /// Whether a run of a block has its outcome.

@@ -46,11 +46,10 @@ use self::session::RunError;
 use crate::device::{Gpu, is_slowed_for_heat};
 use crate::experiment::Design;
 pub(crate) use crate::record::Preview;
-use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
+use crate::record::{BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::Interrupts;
-use crate::worker::backend;
 
 /// How an execution ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,12 +94,9 @@ pub(crate) fn execute(
 }
 
 fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
-    session.emit(&Event::Started {
-        manifest: &job.record.manifest,
-        already_done: job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(),
-    });
+    session.emit(&Event::Started { manifest: job.manifest(), already_done: job.runs_of_blocks().count() });
     job.write_fed().map_err(|problem| {
-        RunError::Store(StoreError::Damaged { path: job.record.folder.clone(), reason: problem.to_string() })
+        RunError::Store(StoreError::Damaged { path: job.folder().to_owned(), reason: problem.to_string() })
     })?;
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);
@@ -109,7 +105,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     }
     let budget = keep_to_budget(job, before, session)?;
     session.emit(&Event::Planned {
-        manifest: &job.record.manifest,
+        manifest: job.manifest(),
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
         estimate: forecast::estimate(job),
         budget: budget.map(|(_, used)| used),
@@ -119,7 +115,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
         measure_blocks(job, budget.map(|(budget, _)| budget), before, session)?;
     }
     blocks::give_every_run_an_outcome(job);
-    job.record.complete()?;
+    job.record_mut().complete()?;
     // Engines may be as large as models, and nothing loads them again, nor what inputs were fed. What cannot be removed is in
     // nobody's way.
     drop(std::fs::remove_dir_all(job.engines()));
@@ -134,16 +130,16 @@ fn measure_blocks(
     before: Duration,
     session: &mut Session<'_>,
 ) -> Result<(), RunError> {
-    let design = job.record.manifest.experiment.measure.design;
+    let design = job.measure().design;
     let whole = whole_blocks(job);
     // What earlier sessions took for a run, until this one has seen one.
-    let measured = job.record.runs.iter().filter(|run| run.arm != Arm::Pilot).count() as u32;
+    let measured = job.runs_of_blocks().count() as u32;
     let mut of_a_run = before.checked_div(measured);
     let room = |asked: u32, spent: Duration, of_a_run: Option<Duration>, runs: u32| {
         budget.map_or(asked, |budget| budget.room(asked, spent, of_a_run.map(|run| run * runs)))
     };
-    for number in 0..schedule::blocks(&job.record.manifest.plan, design) {
-        let block = schedule::block(&job.record.manifest.plan, design, number);
+    for number in 0..schedule::blocks(job.plan(), design) {
+        let block = schedule::block(job.plan(), design, number);
         let wanted = block.iter().filter(|turn| job.wants(turn)).count() as u32;
         if wanted == 0 {
             continue;
@@ -153,7 +149,7 @@ fn measure_blocks(
             && number >= whole.max(1)
             && room(1, before + session.elapsed(), of_a_run, wanted) == 0
         {
-            job.record.keep_to_budget(budget.used(number))?;
+            job.record_mut().keep_to_budget(budget.used(number))?;
             break;
         }
         let block_started = Instant::now();
@@ -168,9 +164,9 @@ fn measure_blocks(
         if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
         }
-        let manifest = &job.record.manifest;
+        let manifest = job.manifest();
         let (going_on, groups) = job.need.going_on(&manifest.plan, number);
-        let (runs, done) = (&job.record.runs, number + 1);
+        let (runs, done) = (job.runs(), number + 1);
         let left = forecast::blocks(job, done).saturating_sub(done);
         let blocks = done + room(left, before + session.elapsed(), of_a_run, wanted);
         session.emit(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
@@ -180,31 +176,27 @@ fn measure_blocks(
 
 /// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.
 fn cool_down(job: &Job, block: u32, session: &mut Session<'_>) {
-    let patience = job.record.manifest.experiment.measure.cooldown.to_duration();
-    let was_throttled = job.record.runs.iter().any(|run| run.block == block && run.was_throttled());
-    // What a script slows down does not cool while somebody waits.
-    let takes_time = backend::of(&job.record.manifest.experiment.backend).takes_machine_time();
-    if was_throttled && takes_time && !patience.is_zero() {
+    let patience = job.measure().cooldown.to_duration();
+    let was_throttled = job.runs().iter().any(|run| run.block == block && run.was_throttled());
+    if was_throttled && !patience.is_zero() {
         let gpus: Vec<Gpu> = passes::devices::gpus(job).collect();
         let mut is_hot = || {
             let reasons = gpus.iter().filter_map(|gpu| gpu.monitor.read(gpu.number).clock_reasons);
             reasons.map(is_slowed_for_heat).reduce(|one, other| one || other)
         };
-        session.cool_down(&mut is_hot, patience);
+        job.manifest().environment().on_machine(|| session.cool_down(&mut is_hot, patience));
     }
 }
 
-/// About how long the runs took that are there already; scripted ones took no time.
+/// About how long the runs took that are there already.
 fn measured_so_far(job: &Job) -> Duration {
-    if !backend::of(&job.record.manifest.experiment.backend).takes_machine_time() {
-        return Duration::ZERO;
-    }
     let took = |run: &StoredRun| {
         let value = |metric: Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
         (before as u64).saturating_add(run.data.warmup.span_ns()).saturating_add(run.active_ns())
     };
-    Duration::from_nanos(job.record.runs.iter().map(took).fold(0, u64::saturating_add))
+    let all = || job.runs().iter().map(took).fold(0, u64::saturating_add);
+    Duration::from_nanos(job.manifest().environment().on_machine(all).unwrap_or_default())
 }
 
 /// Cuts the plan to what fits into the specification's budget, if it has one; with what is expected to fit.
@@ -216,13 +208,13 @@ fn keep_to_budget(
     before: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
-    let Some(limit) = job.record.manifest.experiment.budget else { return Ok(None) };
-    let asked = job.record.manifest.experiment.interim_analyses().most();
+    let Some(limit) = job.experiment().budget else { return Ok(None) };
+    let asked = job.experiment().interim_analyses().most();
     if !job.has_begun() {
         // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
-        job.record.manifest.plan.runs = asked;
+        job.record_mut().manifest.plan.runs = asked;
     }
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let budget = Budget::new(limit, asked, manifest, job.spread);
     let spent = before + session.elapsed();
     session.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
@@ -236,13 +228,13 @@ fn keep_to_budget(
     let is_known = manifest.experiment.runs.are_fixed() || is_final;
     let told = if is_known { used } else { BudgetUsed { wanted: expected, ..budget.used(fits) } };
     if !job.has_begun() {
-        job.record.keep_to_budget(if is_known { used } else { budget.used(asked) })?;
+        job.record_mut().keep_to_budget(if is_known { used } else { budget.used(asked) })?;
     }
     Ok(Some((budget, told)))
 }
 
 /// Blocks at the beginning of which every run that is to be carried out has its outcome.
 fn whole_blocks(job: &Job) -> u32 {
-    let blocks = 0..schedule::blocks(&job.record.manifest.plan, job.record.manifest.experiment.measure.design);
+    let blocks = 0..schedule::blocks(job.plan(), job.measure().design);
     blocks.take_while(|block| need::is_whole(job, *block)).count() as u32
 }

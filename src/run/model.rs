@@ -3,26 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::{Interface, ModelHeader, Resolved};
+use onnx::{Interface, ModelHeader, Resolved, TensorType};
 
 use super::dataset::{Fed, ModelData};
 use crate::data::digest;
 use crate::data::stamp::Stamp;
-use crate::experiment::{InputIndex, Model, Variant};
+use crate::experiment::{InputIndex, Model};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]
 pub struct PreparedModel {
-    /// Its file; `None` with the mock backend.
-    pub path: Option<PathBuf>,
+    /// As the specification has it, with absolute paths.
+    pub declared: Model,
     /// What the file says about itself; `None` where it cannot be read or there is none.
     pub header: Option<ModelHeader>,
     /// What it can be fed; `None` as for the header.
     pub interface: Option<Interface>,
-    /// What its files looked like when they were hashed; `None` before that, and where there are none.
-    pub stamp: Option<Stamp>,
-    /// The user's own files, by name of variant or precision.
-    pub own_files: BTreeMap<String, PathBuf>,
+    /// Its file as it was hashed; `None` before that, and where there is none.
+    pub file: Option<ServingFile>,
     /// Its data, fitted to it.
     pub data: Option<ModelData>,
     /// What it is fed from files, by index on the inputs axis.
@@ -32,25 +30,36 @@ pub struct PreparedModel {
 }
 
 impl PreparedModel {
+    /// Its file; `None` with the mock backend.
+    pub fn path(&self) -> Option<&Path> {
+        self.declared.path.as_deref()
+    }
+
     /// The model file with its external data, sorted by name; nothing where there is none.
     pub(super) fn files(&self) -> Option<Vec<PathBuf>> {
-        Some(files(self.path.as_deref()?, self.header.as_ref()))
+        Some(files(self.path()?, self.header.as_ref()))
     }
 
     /// Remembers what its files look like now, right after they were hashed.
     pub(super) fn stamp(&mut self) {
-        self.stamp = self.files().map(Stamp::of);
-    }
-
-    /// The user's own file for a variant.
-    pub(super) fn own_file(&self, variant: &Variant) -> Option<&Path> {
-        own_file(&self.own_files, variant).map(PathBuf::as_path)
+        self.file = self.path().map(|path| ServingFile::of(path, self.header.as_ref()));
     }
 }
 
-/// The user's own file for a variant, by its name or by its precision.
-pub(super) fn own_file<'a>(files: &'a BTreeMap<String, PathBuf>, variant: &Variant) -> Option<&'a PathBuf> {
-    files.get(&variant.name).or_else(|| files.get(variant.precision.name()))
+/// A file that cells are run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingFile {
+    pub path: PathBuf,
+    /// What it looked like when it was hashed.
+    pub stamp: Stamp,
+    pub inputs: Vec<TensorType>,
+}
+
+impl ServingFile {
+    pub(super) fn of(path: &Path, header: Option<&ModelHeader>) -> Self {
+        let inputs = header.map(|header| header.signature.inputs.clone()).unwrap_or_default();
+        ServingFile { path: path.to_owned(), stamp: Stamp::of(files(path, header)), inputs }
+    }
 }
 
 /// A model file and its external data, sorted by name.

@@ -37,7 +37,7 @@ impl DecidedGroups {
 
     /// Looks again where an earlier session looked.
     pub(super) fn replay(job: &mut Job) {
-        let plan = &job.record.manifest.plan;
+        let plan = job.plan();
         let (rounds, blocks) = (plan.rounds, per_round(plan));
         for round in 0..rounds {
             for look in job.need.interim_analyses.blocks().take_while(|look| *look < blocks).collect::<Vec<_>>() {
@@ -52,7 +52,7 @@ impl DecidedGroups {
 
     /// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks.
     pub(super) fn analyse(job: &mut Job, blocks: u32) {
-        let plan = &job.record.manifest.plan;
+        let plan = job.plan();
         let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));
         // After the last block of a round there is nothing to leave.
         if job.need.design == Design::Sequential || in_round == 0 || !job.need.interim_analyses.is_after(in_round) {
@@ -60,8 +60,8 @@ impl DecidedGroups {
         }
         let first = round * per_round(plan);
         let is_seen = |run: &&StoredRun| (first..first + in_round).contains(&run.run);
-        let summary = summarize_asked(&job.record.manifest, job.record.runs.iter().filter(is_seen));
-        let settled = settled(&job.record.manifest, &summary);
+        let summary = summarize_asked(job.manifest(), job.runs().iter().filter(is_seen));
+        let settled = settled(job.manifest(), &summary);
         for (group, _) in (0..).zip(settled).filter(|(_, is_settled)| *is_settled) {
             job.need.left.entry((round, group)).or_insert(in_round);
         }
@@ -114,9 +114,9 @@ pub(super) fn per_round(plan: &Plan) -> u32 {
 
 /// Whether every turn of a block that is to be carried out has its outcome.
 pub(super) fn is_whole(job: &Job, block: u32) -> bool {
-    let plan = &job.record.manifest.plan;
+    let plan = job.plan();
     let cell = |turn: &Turn| -> &Cell { &plan.cells[turn.cell] };
-    let turns = schedule::block(plan, job.record.manifest.experiment.measure.design, block);
+    let turns = schedule::block(plan, job.measure().design, block);
     let mut wanted = turns.iter().filter(|turn| cell(turn).skip.is_none() && job.need.has(plan, turn));
     wanted.all(|turn| job.is_given_up(cell(turn)) || job.is_done(cell(turn), turn.arm, turn.run))
 }

@@ -274,22 +274,20 @@ fn feed(
 
 /// What can be known of a model before anything is planned.
 fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
-    let path = model.path.clone();
-    let readable = path.as_deref().filter(|_| experiment.backend.reads_models());
+    let readable = model.path.as_deref().filter(|_| experiment.backend.reads_models());
     let header = readable.and_then(|path| onnx::read_header(path).ok());
     let interface = readable.zip(header.as_ref()).map(|(path, header)| Interface::read(path, &header.signature));
-    PreparedModel { path, header, interface, own_files: model.files.clone(), ..PreparedModel::default() }
+    PreparedModel { declared: model.clone(), header, interface, ..PreparedModel::default() }
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.
 fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetError> {
-    let split = split_allowed_cores().map_err(DuetError::Cores);
-    if !backend::of(&experiment.backend).takes_machine_time() {
-        return Ok(split.ok());
+    let environment = backend::of(&experiment.backend).environment();
+    let sets = environment.need(split_allowed_cores().map_err(DuetError::Cores))?;
+    if let Some([first, _]) = &sets {
+        environment.need(duet::check_threads(experiment, first.len()))?;
     }
-    let sets = split?;
-    duet::check_threads(experiment, sets[0].len())?;
-    Ok(Some(sets))
+    Ok(sets)
 }
 
 #[cfg(test)]

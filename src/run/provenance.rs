@@ -33,7 +33,7 @@ pub(super) fn describe_model(
     place: &ProjectRoot,
     inputs: &[InputPoint],
 ) -> Result<Option<ModelFile>, PrepareError> {
-    let (Some(path), Some(files)) = (model.path.as_deref(), model.files()) else { return Ok(None) };
+    let (Some(path), Some(files)) = (model.path(), model.files()) else { return Ok(None) };
     let unreadable = |source| PrepareError::Unreadable { path: path.to_owned(), source };
     let header = model.header.as_ref();
     header.map_or(Ok(()), |header| header.check_files(path))?;

@@ -4,74 +4,85 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use onnx::dimension_sizes;
-use statistics::random::key_seed;
 
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
-use crate::plan::Cell;
+use crate::plan::{Cell, Stream};
 use crate::record::Arm;
-use crate::worker::backend::{self, BackendRequest, CellFacts, CellRequest, Engines, TensorRequest};
-
-/// A model file as a session gets it.
-#[derive(Default)]
-pub(super) struct ModelToOpen<'a> {
-    pub(super) model: Option<&'a Path>,
-    /// Where its engine is kept; `None`: the session builds one, if its provider builds any.
-    pub(super) engines: Option<PathBuf>,
-    /// Sizes of its free dimensions by name.
-    pub(super) dimensions: BTreeMap<String, u64>,
-}
+use crate::worker::backend::{CellFacts, CellRequest, TensorRequest};
 
 impl Job {
     /// What the worker of a run is asked to prepare.
     pub fn request(&self, cell: &Cell, arm: Arm, run: u32) -> CellRequest {
-        let manifest = &self.record.manifest;
-        let tensors = self.tensors(cell);
-        let subject = ModelToOpen {
-            model: self.model_file(cell),
-            engines: self.engines_of(cell, arm, run),
-            dimensions: self.dimensions(cell, &tensors),
-        };
         CellRequest {
-            cell: manifest.plan.path(cell),
-            backend: self.backend_request(cell, arm, run, subject),
-            tensors,
             input_sets: self.input_sets(cell),
             outputs: self.pilot(cell).and_then(|pilot| pilot.data.output_shapes.clone()),
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
             cpus: self.cpus(cell, arm, run),
+            ..self.request_on(cell, arm, run, self.tensors(cell))
         }
     }
 
-    /// What a worker is asked to prepare that runs a cell on data: the rehearsal's engine serves where the shapes are the same.
+    /// What a worker is asked to prepare that runs a cell on data.
     pub(super) fn data_request(&self, cell: &Cell, tensors: Vec<TensorRequest>) -> CellRequest {
-        let (arm, run) = (Arm::Pilot, 0);
-        let own = self.tensors(cell);
+        // Known to be none that could be allocated beforehand, so that nothing is run to find out.
+        CellRequest { outputs: Some(BTreeMap::new()), ..self.request_on(cell, Arm::Pilot, 0, tensors) }
+    }
+
+    /// What a worker is asked to prepare that runs another file with the settings of a cell.
+    pub(super) fn file_request(&self, cell: &Cell, model: &Path, tensors: Vec<TensorRequest>) -> CellRequest {
+        let facts = CellFacts { model: Some(model), ..self.facts(cell, Arm::Pilot, 0) };
+        CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
+    }
+
+    /// A cell with the file that serves it, fed these tensors: its engine serves where the shapes are its own.
+    fn request_on(&self, cell: &Cell, arm: Arm, run: u32, tensors: Vec<TensorRequest>) -> CellRequest {
+        let own = self.resolved(cell).map(|resolved| resolved.tensors.as_slice()).unwrap_or_default();
         let has_its_shapes = own.len() == tensors.len()
             && own.iter().zip(&tensors).all(|(own, fed)| (&own.name, &own.shape) == (&fed.name, &fed.shape));
-        let subject = ModelToOpen {
-            model: self.model_file(cell),
+        let fed = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice()));
+        let file = self.model_file(cell);
+        let facts = CellFacts {
+            model: file.map(|file| file.path.as_path()),
             engines: self.engines_of(cell, arm, run).filter(|_| has_its_shapes),
-            dimensions: self.dimensions(cell, &tensors),
+            dimensions: file.map(|file| dimension_sizes(&file.inputs, fed)).unwrap_or_default(),
+            ..self.facts(cell, arm, run)
         };
-        CellRequest {
-            cell: self.record.manifest.plan.path(cell),
-            backend: self.backend_request(cell, arm, run, subject),
-            tensors,
-            input_sets: 1,
-            // Known to be none that could be allocated beforehand, so that nothing is run to find out.
-            outputs: Some(BTreeMap::new()),
-            slowdown: 0.0,
-            evict_bytes: None,
-            cpus: None,
+        CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
+    }
+
+    /// What is known about a run whatever file it opens.
+    fn facts(&self, cell: &Cell, arm: Arm, run: u32) -> CellFacts<'_> {
+        let manifest = self.manifest();
+        let (variant, device) = (self.variant(cell), self.device(cell));
+        CellFacts {
+            variant,
+            device,
+            library: self
+                .libraries
+                .runtimes
+                .get(cell.runtime().place())
+                .and_then(Option::as_ref)
+                .map(|known| known.path.as_path()),
+            plugin: self.libraries.plugins.get(&device.provider).map(|known| known.path.as_path()),
+            boundary: self.measure().boundary,
+            allow_fallback: self.measure().allow_fallback,
+            engines: None,
+            dimensions: BTreeMap::new(),
+            model: None,
+            batch: self.batch_size(cell),
+            threads: manifest.threads_of(cell),
+            session: manifest.session_of(variant),
+            run: (arm != Arm::Pilot).then_some(run),
+            seed: Stream::Script(cell.id, arm.name(), run).seed(self.plan().seed),
         }
     }
 
     /// The processors of a run in a duet: the two arms of a pair swap their sets in every block.
     fn cpus(&self, cell: &Cell, arm: Arm, run: u32) -> Option<Vec<u32>> {
-        let manifest = &self.record.manifest;
+        let manifest = self.manifest();
         let sets = manifest.core_sets.as_ref()?;
         let group = &manifest.plan.groups[cell.group as usize];
         let is_second = match arm {
@@ -86,20 +97,20 @@ impl Job {
     fn evict_bytes(&self) -> Option<u64> {
         /// More than most machines have, where this one does not say.
         const UNKNOWN_CACHE: u64 = 64 << 20;
-        let manifest = &self.record.manifest;
+        let manifest = self.manifest();
         let cache = manifest.host.last_level_cache_bytes.unwrap_or(UNKNOWN_CACHE);
         (manifest.experiment.measure.cache == Cache::Cold).then(|| cache.saturating_mul(2))
     }
 
     /// Engines that providers build of the models, by cell, until the record is complete.
     pub(super) fn engines(&self) -> PathBuf {
-        self.record.folder.join("engines")
+        self.folder().join("engines")
     }
 
     /// Where a cell's engine is kept, which its rehearsal builds; `None`: a run of its own builds one, and so does whatever is tried
     /// before the rehearsal, with other batches.
     fn engines_of(&self, cell: &Cell, arm: Arm, run: u32) -> Option<PathBuf> {
-        let is_kept = self.record.manifest.experiment.measure.rebuild == Rebuild::Once;
+        let is_kept = self.measure().rebuild == Rebuild::Once;
         let is_tried = arm == Arm::Pilot && run > 0;
         (is_kept && !is_tried).then(|| self.engines().join(cell.id.to_string()))
     }
@@ -111,7 +122,7 @@ impl Job {
 
     /// How many input sets a cell uses at most: where all that it is fed is from files, no more than they have.
     pub(super) fn input_sets(&self, cell: &Cell) -> u32 {
-        let wanted = self.record.manifest.experiment.measure.inputs;
+        let wanted = self.measure().inputs;
         let all = |fed: &&Fed| {
             let resolved = self.resolved(cell);
             resolved.is_some_and(|resolved| resolved.tensors.iter().all(|tensor| fed.has(&tensor.name)))
@@ -121,7 +132,7 @@ impl Job {
 
     /// The folders of what files give inputs, until the record is complete.
     pub(super) fn fed_folders(&self) -> PathBuf {
-        self.record.folder.join("inputs")
+        self.folder().join("inputs")
     }
 
     fn fed_folder(&self, model: ModelIndex, input: InputIndex) -> PathBuf {
@@ -134,7 +145,7 @@ impl Job {
     ///
     /// A file that is no longer as it was, a folder that cannot be written.
     pub(super) fn write_fed(&self) -> Result<(), DatasetError> {
-        let wanted = self.record.manifest.experiment.measure.inputs;
+        let wanted = self.measure().inputs;
         for (index, model) in self.models.iter().enumerate() {
             for (input, fed) in &model.fed {
                 fed.write(&self.fed_folder(index.into(), *input), wanted)?;
@@ -143,51 +154,16 @@ impl Job {
         Ok(())
     }
 
-    /// Sizes of the free dimensions of the file that a cell is run with, where it is fed these.
-    fn dimensions(&self, cell: &Cell, tensors: &[TensorRequest]) -> BTreeMap<String, u64> {
-        let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
-        let header = self.model(cell).and_then(|model| model.header.as_ref());
-        let inputs = own.map(|file| &file.inputs).or(header.map(|header| &header.signature.inputs));
-        let fed = tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.shape.as_slice()));
-        inputs.map_or_else(BTreeMap::new, |inputs| dimension_sizes(inputs, fed))
-    }
-
-    /// What the backend's part of the worker is told.
-    pub(super) fn backend_request(&self, cell: &Cell, arm: Arm, run: u32, subject: ModelToOpen<'_>) -> BackendRequest {
-        let manifest = &self.record.manifest;
-        let variant = self.variant(cell);
-        let device = &manifest.experiment.devices[cell.device()];
-        let facts = CellFacts {
-            variant,
-            device,
-            library: self.libraries.runtimes.get(cell.runtime().place()).and_then(Option::as_deref),
-            plugin: self.libraries.plugins.get(&device.provider).map(PathBuf::as_path),
-            boundary: manifest.experiment.measure.boundary,
-            allow_fallback: manifest.experiment.measure.allow_fallback,
-            engines: subject.engines.as_deref().map_or(Engines::Rebuilt, Engines::Kept),
-            dimensions: subject.dimensions,
-            model: subject.model,
-            batch: self.batch_size(cell),
-            threads: manifest.threads_of(cell),
-            session: manifest.session_of(variant),
-            run: (arm != Arm::Pilot).then_some(run),
-            seed: manifest.plan.seed,
-            key: format!("{}/{}/{run}", cell.id, arm.name()),
-        };
-        backend::of(&manifest.experiment.backend).request(&facts)
-    }
-
     /// Inputs are seeded by model and input alone, so that all variants and devices see the same data.
     fn tensors(&self, cell: &Cell) -> Vec<TensorRequest> {
-        self.fed_tensors(cell, self.source_tensors(cell, self.record.manifest.experiment.measure.inputs))
+        self.fed_tensors(cell, self.source_tensors(cell, self.measure().inputs))
     }
 
     /// These inputs of a cell's model, with the element types of the file that the cell is run with.
     pub(super) fn fed_tensors(&self, cell: &Cell, mut tensors: Vec<TensorRequest>) -> Vec<TensorRequest> {
-        let own = self.variant_files.get(&self.variant_key(cell)).and_then(|file| file.as_ref().ok());
-        for tensor in &mut tensors {
-            let same = own.and_then(|file| file.inputs.iter().find(|input| input.name == tensor.name));
-            tensor.element = same.map_or(&tensor.element, |input| &input.element).clone();
+        for input in self.model_file(cell).iter().flat_map(|file| &file.inputs) {
+            let same = tensors.iter_mut().filter(|tensor| tensor.name == input.name);
+            same.for_each(|tensor| tensor.element = input.element.clone());
         }
         tensors
     }
@@ -195,14 +171,11 @@ impl Job {
     /// The inputs of a cell as its model has them, before any conversion.
     pub(super) fn source_tensors(&self, cell: &Cell, sets: u32) -> Vec<TensorRequest> {
         let Some(resolved) = self.resolved(cell) else { return Vec::new() };
-        let manifest = &self.record.manifest;
+        let manifest = self.manifest();
         let (input, fed) = (self.input(cell), self.fed(cell));
         let folder = self.fed_folder(cell.model(), cell.input());
-        let coordinates = manifest.plan.coordinates(cell);
-        let seed = |tensor: &str, set: u32| {
-            let key = format!("input/{}/{}/{tensor}/{set}", coordinates.model(), coordinates.input());
-            key_seed(manifest.plan.seed, &key)
-        };
+        let at = manifest.plan.coordinates(cell);
+        let seed = |tensor: &str, set: u32| Stream::Input(at, tensor, set).seed(manifest.plan.seed);
         resolved
             .tensors
             .iter()

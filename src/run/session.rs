@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
-use statistics::random::{Xoshiro256PlusPlus, key_seed};
+use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Job, forecast};
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
-use crate::plan::{Cell, most_time_of_run};
+use crate::plan::{Cell, Stream, most_time_of_run};
 use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
@@ -120,15 +120,10 @@ impl<'a> Session<'a> {
 
     /// How the worker of a run is started.
     pub(super) fn launch(&self, job: &Job, cell: &Cell, arm: Arm, run: u32) -> Launch {
-        let manifest = &job.record.manifest;
-        let variant = &manifest.experiment.variants[cell.variant()];
+        let variant = job.variant(cell);
         let stem = StoredRun::stem(cell.id, arm, run);
-        // A double must not share the layout of its cell, or it would be less than another process.
-        let key = match arm {
-            Arm::Aa | Arm::AaTwin => format!("env/{}/{}/{run}", cell.id, arm.name()),
-            Arm::Pilot | Arm::Main => format!("env/{}/{run}", cell.id),
-        };
-        let seed = key_seed(manifest.plan.seed, &key);
+        let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
+        let seed = Stream::Layout(cell.id, double, run).seed(job.plan().seed);
         Launch {
             executable: job.executable.clone(),
             wrap: variant.wrap.clone(),
@@ -149,7 +144,7 @@ impl<'a> Session<'a> {
     /// so that a hang does not outlast the budget for long; but never less than a run that keeps to its own limits needs.
     fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
         const STARTING: Duration = Duration::from_secs(5);
-        let measure = &job.record.manifest.experiment.measure;
+        let measure = job.measure();
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
         let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
         // Twice, since what follows the samples takes its time too.
@@ -234,5 +229,5 @@ impl<'a> Session<'a> {
 
 /// Where the standard error of a worker goes.
 pub(super) fn log(job: &Job, stem: &str) -> PathBuf {
-    job.record.folder.join("logs").join(format!("{stem}.log"))
+    job.folder().join("logs").join(format!("{stem}.log"))
 }

@@ -266,12 +266,12 @@ impl<'a> Live<'a> {
         self.ui.labelled("running", &text);
     }
 
-    /// What the blocks of this session tell about those that are left; nothing where a script tells the time.
+    /// What the blocks of this session tell about those that are left.
     fn time_left(&mut self, manifest: &Manifest, left: u32) -> Option<Duration> {
         let (began, ended) = self.blocks.as_mut()?;
         *ended += 1;
-        let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
-        (left > 0 && is_real).then(|| began.elapsed() / *ended * left)
+        let took = manifest.environment().elapsed(*began).filter(|_| left > 0)?;
+        Some(took / *ended * left)
     }
 
     fn interrupted(&mut self) {

@@ -35,9 +35,10 @@ pub fn describe(
     let _ = cells(&mut text, prepared);
     let _ = skips(&mut text, plan);
     let _ = order(&mut text, experiment, plan);
-    let _ = match backend::of(&experiment.backend).takes_machine_time() {
-        true => time::describe(&mut text, experiment, plan, expected),
-        false => writeln!(text, "\ntime\n  seconds: scripted times are not waited for"),
+    let environment = backend::of(&experiment.backend).environment();
+    let _ = match environment.on_machine(|| time::describe(&mut text, experiment, plan, expected)) {
+        Some(written) => written,
+        None => writeln!(text, "\ntime\n  seconds: scripted times are not waited for"),
     };
     text
 }

@@ -16,6 +16,7 @@ use super::outputs::{Checked, Survey, first_outputs, hash_outputs, non_finite, s
 use super::protocol::{Afterwards, Answer};
 use crate::experiment::{Calibration, Stop, Warmup};
 use crate::machine::clock::{AnyClock, Clock, ClockQuality};
+use crate::machine::environment::Environment;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::{OwnState, OwnTotals, Usage};
 use crate::vocabulary::metric;
@@ -44,8 +45,9 @@ pub(super) struct Loaded {
     next_input: u32,
     cold: Option<Cold>,
     totals: Totals,
+    environment: Environment,
     /// What happened around the counted samples so far.
-    environment: OwnTotals,
+    own_totals: OwnTotals,
 }
 
 /// What it takes to begin samples with cold caches.
@@ -137,7 +139,8 @@ impl Loaded {
             next_input: 0,
             cold,
             totals: Totals::default(),
-            environment: OwnTotals::default(),
+            environment: request.backend.kind().environment(),
+            own_totals: OwnTotals::default(),
         };
         Ok(JustLoaded { cell, values, ready })
     }
@@ -161,7 +164,7 @@ impl Loaded {
         self.backend.begin(Phase::Measure)?;
         let sampling = Sampling::prepare(rule);
         // A script has no caches, and with cold ones every sample pauses.
-        let settle_ns = (!self.clock.is_scripted() && self.cold.is_none()).then_some(self.sample_ns);
+        let settle_ns = self.environment.on_machine(|| self.sample_ns).filter(|_| self.cold.is_none());
         let before = self.look();
         let measured = sampling.measure(&mut self.sampler(), settle_ns, iterations)?;
         let taken = measured.settled.len() + measured.samples.len();
@@ -181,9 +184,9 @@ impl Loaded {
         Ok(samples)
     }
 
-    /// This process before samples are taken. A script has no environment.
+    /// This process before samples are taken.
     fn look(&self) -> Before {
-        let own = (!self.clock.is_scripted()).then(|| OwnState::before(&Kernel::here()));
+        let own = self.environment.on_machine(|| OwnState::before(&Kernel::here()));
         Before { own, cpu_time_ns: self.backend.usage().cpu_time_ns }
     }
 
@@ -197,14 +200,14 @@ impl Loaded {
             *totals.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
         }
         if let Some(own) = before.own {
-            self.environment.add(&own, &Kernel::here());
+            self.own_totals.add(&own, &Kernel::here());
         }
     }
 
     /// What the process used for the counted samples so far, by stored name. Where caches are emptied between samples,
     /// the processor worked for that too, so its time says nothing about the model.
     pub(super) fn used(&self) -> BTreeMap<String, f64> {
-        let mut values = self.environment.metrics();
+        let mut values = self.own_totals.metrics();
         values.extend(self.backend.others().map(|others| (metric::OTHER_CPU.name.to_owned(), others)));
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
@@ -375,7 +378,8 @@ mod tests {
             next_input: 0,
             cold: None,
             totals: Totals::default(),
-            environment: OwnTotals::default(),
+            environment: Environment::machine(),
+            own_totals: OwnTotals::default(),
         };
         let rule = Stop::Samples { count: 5, max_time: Nanos::from_secs(600) };
         let measured = cell.measure(rule, 1).expect("the recorder does not fail");

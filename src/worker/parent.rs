@@ -31,6 +31,14 @@ pub struct RunPlan {
     pub outputs: Option<PathBuf>,
 }
 
+impl RunPlan {
+    /// One that ends after its warm-up, with one iteration in each sample.
+    pub fn warming(request: CellRequest, warmup: Warmup) -> Self {
+        let (at_least, afterwards) = (Nanos(0), Afterwards::default());
+        RunPlan { request, warmup, at_least, iterations: 1, stop: None, afterwards, outputs: None }
+    }
+}
+
 /// Carries out one run in a process of its own, followed by the watch that began before it. `tick` is called about once a second while waiting.
 ///
 /// # Errors

@@ -35,8 +35,6 @@ pub struct WorkerSession<'a> {
     kills_before: u64,
     /// The machine before the worker was started.
     before: MachineState,
-    /// The cell runs for real: a script has no environment.
-    is_real: bool,
     /// Who looks at the device meanwhile.
     watch: Option<Watch>,
 }
@@ -47,15 +45,7 @@ impl<'a> WorkerSession<'a> {
         let kills_before = out_of_memory_kills();
         let before = MachineState::read(&Kernel::here());
         let pipe = WorkerPipe::start(&launch, interrupts, patience);
-        WorkerSession {
-            launch,
-            pipe,
-            validator: ResponseValidator::default(),
-            kills_before,
-            before,
-            is_real: false,
-            watch: None,
-        }
+        WorkerSession { launch, pipe, validator: ResponseValidator::default(), kills_before, before, watch: None }
     }
 
     /// The same, followed by a watch that began before it.
@@ -70,7 +60,6 @@ impl<'a> WorkerSession<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
-        self.is_real = request.backend.kind().takes_machine_time();
         if let Ok(pipe) = &self.pipe {
             let run = self.launch.log.file_stem().unwrap_or_default().to_string_lossy();
             info!("worker {} started: {}, {run}", pipe.id(), request.cell);
@@ -140,8 +129,8 @@ impl<'a> WorkerSession<'a> {
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
         let id = self.id();
-        let WorkerSession { launch, pipe, validator, kills_before, before, is_real, watch } = self;
-        let mut heard = validator.run;
+        let WorkerSession { launch, pipe, validator, kills_before, before, watch } = self;
+        let (mut heard, environment) = (validator.run, validator.environment);
         let (ended, log, spoke) = match pipe {
             Ok(pipe) => {
                 let spoke = pipe.spoke;
@@ -150,9 +139,11 @@ impl<'a> WorkerSession<'a> {
             }
             Err(_) => (outcome, String::new(), false),
         };
-        if is_real {
-            heard.data.metrics.extend(MachineState::read(&Kernel::here()).since(&before));
-        }
+        let since = || MachineState::read(&Kernel::here()).since(&before);
+        heard
+            .data
+            .metrics
+            .extend(environment.and_then(|environment| environment.on_machine(since)).unwrap_or_default());
         heard.watched = watch.map(|watch| watch.finish(heard.data.measured_ns()));
         log.lines().for_each(|line| debug!("worker {id} wrote: {line}"));
         if !log.is_empty() {

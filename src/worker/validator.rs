@@ -7,6 +7,7 @@ use onnx::precision::activation_ranges::Range;
 use super::expected::ExpectedAnswers;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
+use crate::machine::environment::Environment;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
@@ -27,8 +28,8 @@ pub(super) struct ResponseValidator {
     input_sets: u32,
     /// When the worker was greeted.
     greeted: Option<Instant>,
-    /// It tells real time, no script's.
-    is_real: bool,
+    /// Where the cell runs, once one was asked for.
+    pub(super) environment: Option<Environment>,
 }
 
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl ResponseValidator {
         let at = Instant::now();
         if let Command::Prepare { cell } = command {
             self.input_sets = cell.input_sets.max(1);
-            self.is_real = cell.backend.kind().takes_machine_time();
+            self.environment = Some(cell.backend.kind().environment());
         }
         self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
@@ -86,7 +87,7 @@ impl ResponseValidator {
             return Err(failure);
         }
         let Some(asked) = &mut self.asked else { return Err(protocol("the worker spoke without being asked")) };
-        let waited = self.is_real.then(|| asked.at.elapsed());
+        let waited = self.environment.and_then(|environment| environment.elapsed(asked.at));
         let ends = asked.expected.take(&answer, waited).map_err(protocol)?;
         let (name, counted_before) = (asked.name, asked.counted_before);
         match &answer {
@@ -126,8 +127,7 @@ impl ResponseValidator {
         if let (Some(start), Some(duration)) = (columns.start_ns.last(), columns.duration_ns.last()) {
             self.last_end = start + duration;
         }
-        let here = self.greeted.filter(|_| self.is_real).map(|greeted| greeted.elapsed());
-        match here {
+        match self.environment.zip(self.greeted).and_then(|(environment, greeted)| environment.elapsed(greeted)) {
             Some(here) if self.last_end > (here.as_nanos() as f64 * CLOCKS_DIFFER) as u64 + READING_NS => {
                 let end = Nanos(self.last_end);
                 Err(protocol(format!("`{}` gave a sample that ends after {end}, and {here:.1?} passed", name.word())))

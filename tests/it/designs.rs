@@ -40,7 +40,7 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
         executable: PathBuf::new(),
     };
     let job = create(prepare(&spec.experiment).unwrap(), &ProjectRoot::of(&path).unwrap(), provenance).unwrap();
-    job.record.folder
+    job.into_record().folder
 }
 
 /// A record of this specification, whole.

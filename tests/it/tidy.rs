@@ -70,7 +70,7 @@ fn a_room_uses_only_those_above_it() {
 /// Within rooms, what stands on what: each uses only itself and those before it in its row.
 const FLOORS: [(&str, &[&str]); 7] = [
     ("vocabulary", &["quantity", "printable", "privacy", "metric", "code"]),
-    ("machine", &["clock", "kernel", "host", "probe"]),
+    ("machine", &["environment", "clock", "kernel", "host", "probe"]),
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),
@@ -164,6 +164,15 @@ fn few_files_name_the_variants_of_an_axis() {
         "plan/expand.rs",
     ];
     assert_eq!(naming("Axis::", &["Models", "Inputs", "Variants", "Devices", "Runtimes"]), PLACES);
+}
+
+/// A stream of the master seed is a variant of `Stream`; networks of the zoo have seeds of their own.
+#[test]
+fn texts_become_seeds_in_one_place() {
+    const PLACES: [&str; 3] = ["plan/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
+    let hashing = sources_without_tests().into_iter().filter(|(_, text)| text.contains("key_seed("));
+    let found: Vec<String> = hashing.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
+    assert_eq!(found, PLACES);
 }
 
 /// What a worker does is told by its parent, between commands.

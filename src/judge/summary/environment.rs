@@ -10,7 +10,6 @@ use crate::plan::Cell;
 use crate::record::Manifest;
 use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
-use crate::worker::backend;
 
 /// A code that a record carries as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,10 +24,7 @@ pub(crate) struct RecordCode {
 /// number.
 pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<RecordCode> {
     let of_devices = of_devices(manifest);
-    if !backend::of(&manifest.experiment.backend).takes_machine_time() {
-        return of_devices;
-    }
-    let off = match manifest.machines.as_slice() {
+    let off = || match manifest.machines.as_slice() {
         [] | [_] => off(&manifest.host, manifest.others_cpus, manifest.load),
         // Of several machines the first that has it tells a code.
         machines => {
@@ -41,6 +37,7 @@ pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<Record
         }
     };
     let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
+    let off = manifest.environment().on_machine(off).unwrap_or_default();
     let found = off.into_iter().filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
     found.filter(|found| !(runs_tell && found.code == Code::Load)).chain(of_devices).collect()
 }
@@ -64,7 +61,7 @@ fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
 /// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).
 pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
     let threads = manifest.threads_of(cell);
-    let is_real = backend::of(&manifest.experiment.backend).takes_machine_time();
     let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);
-    is_real && host.cpu_quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
+    let quota = manifest.environment().on_machine(|| host.cpu_quota).flatten();
+    quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
 }

@@ -11,7 +11,7 @@ use super::matrix::Joined;
 
 /// Everything that was found, with cells, groups and devices by their places in the whole.
 pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
-    let each = || parts.iter().enumerate().map(|(index, part)| (At { joined, part: index }, &part.record.manifest));
+    let each = || parts.iter().enumerate().map(|(index, part)| (At { joined, part: index }, &part.manifest));
     let mut found = PassFindings { complete: true, ..PassFindings::default() };
     for (at, manifest) in each() {
         let of = &manifest.findings;
@@ -170,7 +170,7 @@ fn keep_best<T, K: PartialEq>(all: &mut Vec<T>, found: T, key: impl Fn(&T) -> K,
 fn iterations(parts: &[Part], joined: &Joined) -> Vec<u32> {
     let mut all: Vec<u32> = Vec::new();
     for (index, part) in parts.iter().enumerate() {
-        let manifest = &part.record.manifest;
+        let manifest = &part.manifest;
         for (old, cell) in manifest.plan.cells.iter().enumerate() {
             let Some(group) = joined.place(index, old).map(|place| joined.group(place)) else { continue };
             let found = manifest.iterations().get(cell.group as usize).copied().unwrap_or(0);

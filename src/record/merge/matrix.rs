@@ -37,7 +37,7 @@ pub(super) struct JoinedCell {
 
 impl Joined {
     pub(super) fn of(parts: &[Part], machines: &[MachineUsed]) -> Result<Self, MergeError> {
-        let plan = &parts[0].record.manifest.plan;
+        let plan = &parts[0].manifest.plan;
         let place = |part: &Part| machines.iter().position(|machine| machine.name == part.machine).unwrap_or(0);
         let machine_of: Vec<usize> = parts.iter().map(place).collect();
         let mut speaks = BTreeMap::new();
@@ -145,7 +145,7 @@ impl Joined {
             cells.push(Cell { id, at, group: cell.group as u32, skip: None });
         }
         let controls = self.controls(parts);
-        let runs = parts.iter().map(|part| part.record.manifest.plan.runs).max().unwrap_or(old.runs);
+        let runs = parts.iter().map(|part| part.manifest.plan.runs).max().unwrap_or(old.runs);
         let mut product = old.product.clone();
         if self.is_several {
             product.total = cells.len() as u64;
@@ -162,7 +162,7 @@ impl Joined {
     /// The cells that a part measured twice.
     fn controls(&self, parts: &[Part]) -> Vec<u32> {
         let of_parts = parts.iter().enumerate().flat_map(|(index, part)| {
-            let controls = part.record.manifest.plan.controls.iter();
+            let controls = part.manifest.plan.controls.iter();
             controls.filter_map(move |control| self.place(index, *control as usize).map(|place| place as u32))
         });
         let mut controls: Vec<u32> = of_parts.collect();
@@ -173,7 +173,7 @@ impl Joined {
 }
 
 fn skip(part: &Part, cell: usize) -> Option<&Skip> {
-    let plan = &part.record.manifest.plan;
+    let plan = &part.manifest.plan;
     plan.skip(&plan.cells[cell])
 }
 
@@ -188,10 +188,10 @@ fn speaker(parts: &[Part], machine_of: &[usize], machine: usize, old: usize) -> 
     let own: Vec<usize> = (0..parts.len()).filter(|part| machine_of[*part] == machine).collect();
     let measured: Vec<usize> = own.iter().copied().filter(|part| skip(&parts[*part], old).is_none()).collect();
     if let [first, second, ..] = measured[..] {
-        let plan = &parts[first].record.manifest.plan;
+        let plan = &parts[first].manifest.plan;
         return Err(MergeError::Twice {
-            record: parts[first].record.manifest.record.clone(),
-            other: parts[second].record.manifest.record.clone(),
+            record: parts[first].manifest.record.clone(),
+            other: parts[second].manifest.record.clone(),
             cell: plan.path(&plan.cells[old]),
             machine: parts[first].machine.clone(),
         });
@@ -214,7 +214,7 @@ fn check_groups(
         });
         let measured: Vec<usize> = measured.collect();
         if let Some(other) = measured.iter().find(|part| **part != measured[0]) {
-            let name = |part: usize| parts[part].record.manifest.record.clone();
+            let name = |part: usize| parts[part].manifest.record.clone();
             let cell = group.cells.first().map_or_else(String::new, |cell| plan.path(&plan.cells[*cell as usize]));
             return Err(MergeError::Split { record: name(measured[0]), other: name(*other), cell });
         }

@@ -11,15 +11,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use self::matrix::Joined;
 use super::manifest::MachineUsed;
-use super::{FORMAT, Manifest, Record, StoredRun, journal};
+use super::{FORMAT, Manifest, StoredRun, journal};
 use crate::experiment::Device;
 use crate::plan::{CellId, SkipKind};
 
-/// A record, and the machine that it was measured on, by its name.
+/// What a record says, and the machine that it was measured on, by its name.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub machine: String,
-    pub record: Record,
+    pub manifest: Manifest,
+    pub runs: Vec<StoredRun>,
 }
 
 /// Why records do not go together.
@@ -84,26 +85,26 @@ impl MergeError {
 ///
 /// Records that are not complete, not of one specification, or that measured the same.
 pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<StoredRun>), MergeError> {
-    let first = &parts[0].record;
+    let first = &parts[0].manifest;
     for part in parts {
-        check(&first.manifest, &part.record.manifest)?;
+        check(first, &part.manifest)?;
     }
     let machines = machines(parts);
     let is_several = machines.len() > 1;
-    if is_several && first.manifest.plan.compares::<Device>() {
+    if is_several && first.plan.compares::<Device>() {
         return Err(MergeError::Devices);
     }
     let joined = Joined::of(parts, &machines)?;
     let mut manifest = Manifest {
         record: name,
-        definitions: joined.cells.iter().map(|cell| first.manifest.definitions[cell.old].clone()).collect(),
+        definitions: joined.cells.iter().map(|cell| first.definitions[cell.old].clone()).collect(),
         restrictions: Vec::new(),
         findings: findings::joined(parts, &joined),
         machines,
-        ..first.manifest.clone()
+        ..first.clone()
     };
     for part in parts {
-        let other = &part.record.manifest;
+        let other = &part.manifest;
         manifest.runtime = manifest.runtime.or_else(|| other.runtime.clone());
         for (known, found) in manifest.runtimes.iter_mut().zip(&other.runtimes) {
             *known = known.take().or_else(|| found.clone());
@@ -115,9 +116,9 @@ pub(crate) fn merge(parts: &[Part], name: String) -> Result<(Manifest, Vec<Store
     if is_several {
         manifest.experiment.devices = joined.devices(&manifest);
     }
-    manifest.plan = joined.plan(&first.manifest.plan, &manifest.experiment, parts);
+    manifest.plan = joined.plan(&first.plan, &manifest.experiment, parts);
     manifest.restrictions = restrictions(parts, &manifest);
-    if parts.iter().any(|part| part.record.manifest.revision != first.manifest.revision) {
+    if parts.iter().any(|part| part.manifest.revision != first.revision) {
         manifest.revision = None;
     }
     let runs = runs(parts, &joined, &manifest);
@@ -172,8 +173,7 @@ fn check(first: &Manifest, other: &Manifest) -> Result<(), MergeError> {
 /// The machines in the order in which they are named, each with what the first of its records says of it.
 fn machines(parts: &[Part]) -> Vec<MachineUsed> {
     let mut machines: Vec<MachineUsed> = Vec::new();
-    for Part { machine, record } in parts {
-        let manifest = &record.manifest;
+    for Part { machine, manifest, .. } in parts {
         if let Some(known) = machines.iter_mut().find(|known| known.name == *machine) {
             known.records.push(manifest.record.clone());
             continue;
@@ -196,7 +196,7 @@ fn restrictions(parts: &[Part], manifest: &Manifest) -> Vec<String> {
     let misses = manifest.plan.cells.iter().any(|cell| manifest.plan.skip(cell).is_some_and(is_part));
     let of_parts = |flag: &&String| flag.starts_with("--shard ") || flag.starts_with("--only ");
     let mut all: Vec<String> = Vec::new();
-    for flag in parts.iter().flat_map(|part| &part.record.manifest.restrictions) {
+    for flag in parts.iter().flat_map(|part| &part.manifest.restrictions) {
         if !all.contains(flag) && (misses || !of_parts(&flag)) {
             all.push(flag.clone());
         }
@@ -210,19 +210,19 @@ fn runs(parts: &[Part], joined: &Joined, manifest: &Manifest) -> Vec<StoredRun> 
     let mut all: Vec<StoredRun> = Vec::new();
     let (mut sessions, mut blocks) = (0, 0);
     for (index, part) in parts.iter().enumerate() {
-        let cells = part.record.manifest.plan.cells.iter().enumerate();
+        let cells = part.manifest.plan.cells.iter().enumerate();
         let own = cells.filter_map(|(old, cell)| {
             let place = joined.place(index, old).filter(|place| joined.speaks(index, *place))?;
             Some((cell.id, manifest.plan.cells[place].id))
         });
         let ids: HashMap<CellId, CellId> = own.collect();
-        let runs = part.record.runs.iter();
+        let runs = part.runs.iter();
         all.extend(runs.filter_map(|run| {
             let (session, block) = (run.session.saturating_add(sessions), run.block.saturating_add(blocks));
             Some(StoredRun { cell: *ids.get(&run.cell)?, session, block, ..run.clone() })
         }));
         blocks = all.iter().map(|run| run.block.saturating_add(1)).max().unwrap_or(0);
-        sessions += part.record.manifest.findings.sessions.len() as u32;
+        sessions += part.manifest.findings.sessions.len() as u32;
     }
     journal::sort(&mut all);
     all

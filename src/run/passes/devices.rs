@@ -25,14 +25,14 @@ impl Pass for Devices {
 
     fn is_wanted(job: &Job) -> bool {
         let has_gpu = || used(job).iter().any(|index| gpu_of(job, *index).is_some());
-        let idles = job.monitors.packages().is_some() && !job.record.manifest.quick;
+        let idles = job.monitors.packages().is_some() && !job.manifest().quick;
         // A record that has blocks was let through when it began.
         !job.has_begun() && !job.has_nothing_to_run() && (idles || has_gpu())
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<DevicesSeen, RunError> {
         let (began, before) = (Instant::now(), job.monitors.packages().and_then(|packages| packages.read()));
-        let require = job.record.manifest.experiment.require;
+        let require = job.experiment().require;
         let wanted = Wanted { locked_clocks: require.gpu_clocks_locked, nobody_else: require.no_foreign_processes };
         let mut devices = Vec::new();
         for index in used(job) {
@@ -60,14 +60,14 @@ impl Pass for Devices {
 
 /// The devices on which a cell is run.
 fn used(job: &Job) -> Vec<DeviceIndex> {
-    let mut devices: Vec<DeviceIndex> = job.record.manifest.plan.runnable().map(|(_, cell)| cell.device()).collect();
+    let mut devices: Vec<DeviceIndex> = job.plan().runnable().map(|(_, cell)| cell.device()).collect();
     devices.sort_unstable();
     devices.dedup();
     devices
 }
 
 fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<crate::device::Gpu, String>> {
-    job.monitors.gpu_of(&job.record.manifest.experiment.devices[device], &BTreeMap::new())
+    job.monitors.gpu_of(&job.experiment().devices[device], &BTreeMap::new())
 }
 
 /// The GPUs on which cells are run and of which somebody tells.
@@ -77,7 +77,7 @@ pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = crate::device::Gpu
 
 /// Lets a device through, or ends the execution: what cannot be told meets no requirement.
 fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), RunError> {
-    let label = job.record.manifest.experiment.devices[seen.device].label();
+    let label = job.experiment().devices[seen.device].label();
     let refused = match (&seen.look, &seen.problem) {
         (Some(look), _) => why_refused(&label, look, wanted),
         (None, problem) if wanted.locked_clocks || wanted.nobody_else => {

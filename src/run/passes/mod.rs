@@ -35,7 +35,7 @@ trait Pass {
 
     /// Whether it is over, in this session or in an earlier one.
     fn is_there(job: &Job) -> bool {
-        Self::Found::of(&job.record.manifest.findings).is_some()
+        Self::Found::of(&job.manifest().findings).is_some()
     }
 
     /// Finds it out. What cannot be found out of one cell is told beside the rest; what a user stopped is no finding.
@@ -68,7 +68,7 @@ fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunErro
         info!("pass `{}` begins", P::Found::PASS);
         let started = Instant::now();
         let found = P::carry_out(job, session)?;
-        job.record.keep(found)?;
+        job.record_mut().keep(found)?;
         info!("pass `{}` ended after {:.1?}", P::Found::PASS, started.elapsed());
         took = Some(started.elapsed());
     }
@@ -79,7 +79,7 @@ fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunErro
 
 /// Removes what was needed on the way.
 fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
-    for path in names.iter().map(|name| job.record.folder.join(name)) {
+    for path in names.iter().map(|name| job.folder().join(name)) {
         let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { Ok(()) };
         removed.map_err(|source| StoreError::Write { path: path.clone(), source })?;
         // A file is small, and in nobody's way.

@@ -61,13 +61,13 @@ pub(super) fn outputs_folder(job: &Job, references: &References, index: usize) -
     if !references.concern(index) {
         return Ok(None);
     }
-    let folder = folder_of(job, &job.record.manifest.plan.cells[index]);
+    let folder = folder_of(job, job.cell(index));
     std::fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder.clone(), source })?;
     Ok(Some(folder))
 }
 
 fn folder_of(job: &Job, cell: &Cell) -> PathBuf {
-    job.record.folder.join(OUTPUTS).join(StoredRun::stem(cell.id, Arm::Pilot, 0))
+    job.folder().join(OUTPUTS).join(StoredRun::stem(cell.id, Arm::Pilot, 0))
 }
 
 /// The outputs' folder in a record.
@@ -93,18 +93,18 @@ impl Pass for Outputs {
     const SCRATCH: &'static [&'static str] = &[OUTPUTS];
 
     fn is_wanted(job: &Job) -> bool {
-        job.record.folder.join(OUTPUTS).is_dir()
+        job.folder().join(OUTPUTS).is_dir()
     }
 
     fn carry_out(job: &mut Job, _: &mut Session<'_>) -> Result<Compared, RunError> {
-        let references = References::of(&job.record.manifest);
+        let references = References::of(job.manifest());
         let found = references.0.iter().enumerate().filter_map(|(index, reference)| one(job, index, (*reference)?));
         Ok(Compared { fidelity: found.collect() })
     }
 }
 
 fn one(job: &Job, index: usize, reference: usize) -> Option<CellFidelity> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let plan = &manifest.plan;
     let cell = &plan.cells[index];
     let completed = |cell: &Cell| job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);

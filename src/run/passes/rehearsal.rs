@@ -21,9 +21,9 @@ use crate::run::forecast::iteration_ns;
 use crate::run::session::{RunError, Session};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::RunPlan;
 use crate::worker::backend::FailureKind;
 use crate::worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
-use crate::worker::{Afterwards, RunPlan};
 
 /// A pilot takes this long at least: enough to see the speed.
 const LEAST_TIME: Nanos = Nanos::from_millis(50);
@@ -67,14 +67,14 @@ impl Pass for Rehearsal {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
-        let cells: Vec<usize> = job.record.manifest.plan.runnable().map(|(index, _)| index).collect();
+        let cells: Vec<usize> = job.plan().runnable().map(|(index, _)| index).collect();
         let total = cells.len();
-        let references = References::of(&job.record.manifest);
+        let references = References::of(job.manifest());
         let mut ran_out = OutOfMemory::so_far(job);
         let mut too_large = Vec::new();
         for (position, index) in cells.into_iter().enumerate() {
             session.go_on()?;
-            let cell = job.record.manifest.plan.cells[index];
+            let cell = *job.cell(index);
             if job.is_done(&cell, Arm::Pilot, 0) {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Pass for Rehearsal {
             }
             let outputs = outputs::outputs_folder(job, &references, index)?;
             let run = pilot(job, &cell, position as u32, outputs, session)?;
-            run.write(&job.record.folder)?;
+            run.write(job.folder())?;
             session.emit(&Event::Rehearsed { done: position + 1, total, run: &run });
             ran_out.note(cell, &run);
             job.add(run);
@@ -94,7 +94,7 @@ impl Pass for Rehearsal {
 
     fn emit(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
         let took = session.elapsed();
-        session.emit(&Event::RehearsalEnded { plan: &job.record.manifest.plan, pilots: &job.pilots(), took });
+        session.emit(&Event::RehearsalEnded { plan: job.plan(), pilots: &job.pilots(), took });
     }
 }
 
@@ -103,7 +103,7 @@ struct OutOfMemory(Vec<Cell>);
 
 impl OutOfMemory {
     fn so_far(job: &Job) -> Self {
-        let cells = job.record.manifest.plan.runnable().map(|(_, cell)| *cell);
+        let cells = job.plan().runnable().map(|(_, cell)| *cell);
         let mut found = OutOfMemory(Vec::new());
         for cell in cells {
             if let Some(pilot) = job.pilot(&cell) {
@@ -122,7 +122,7 @@ impl OutOfMemory {
     /// The smallest batch that ran out of memory in a cell like this one but for a larger batch of its own. Not in a duet,
     /// whose cells are rehearsed alone and measured in twos.
     fn below(&self, job: &Job, cell: &Cell) -> Option<u64> {
-        let manifest = &job.record.manifest;
+        let manifest = job.manifest();
         if manifest.experiment.measure.design == Design::Duet {
             return None;
         }
@@ -143,17 +143,10 @@ fn pilot(
 ) -> Result<StoredRun, RunError> {
     // What an interrupted rehearsal left behind may be half of an engine.
     drop(std::fs::remove_dir_all(job.engines().join(cell.id.to_string())));
-    let plan = RunPlan {
-        request: job.request(cell, Arm::Pilot, 0),
-        warmup: pilot_warmup(job.record.manifest.experiment.measure.warmup),
-        at_least: Nanos(0),
-        iterations: 1,
-        afterwards: Afterwards::default(),
-        stop: None,
-        outputs,
-    };
+    let warming = RunPlan::warming(job.request(cell, Arm::Pilot, 0), pilot_warmup(job.measure().warmup));
+    let plan = RunPlan { outputs, ..warming };
     let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
-    let cache = job.record.manifest.experiment.measure.cache;
+    let cache = job.measure().cache;
     let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session: job.session(), iterations: 1, cache };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
@@ -161,9 +154,9 @@ fn pilot(
 /// The largest number of iterations that any arm of a group needs (method 1.3); 0 where no cell of it ran. Only the
 /// first iteration of a sample finds cold caches, so there is one where that is asked for.
 fn iterations_by_group(job: &Job) -> Vec<u32> {
-    let plan = &job.record.manifest.plan;
-    let most = if job.record.manifest.experiment.measure.cache == Cache::Cold { 1 } else { u32::MAX };
-    let shorter = if job.record.manifest.experiment.asks_for_tails() { SHORTER_FOR_TAILS } else { 1 };
+    let plan = job.plan();
+    let most = if job.measure().cache == Cache::Cold { 1 } else { u32::MAX };
+    let shorter = if job.experiment().asks_for_tails() { SHORTER_FOR_TAILS } else { 1 };
     let needed = |cell: &u32| {
         let pilot = job.pilot(&plan.cells[*cell as usize])?;
         /// Events of a device's clock are half a microsecond apart: a sample of 50 us has them to one part in a hundred
@@ -181,7 +174,7 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
 
 /// What each library said of itself, in the first run with it.
 fn libraries(job: &Job) -> Vec<LibrarySaid> {
-    let cells = &job.record.manifest.plan.cells;
+    let cells = &job.plan().cells;
     let runtime_of: HashMap<CellId, RuntimeIndex> = cells.iter().map(|cell| (cell.id, cell.runtime())).collect();
     let mut noted = HashSet::new();
     let said = |run: &StoredRun| {
@@ -190,5 +183,5 @@ fn libraries(job: &Job) -> Vec<LibrarySaid> {
         let said = LibrarySaid { runtime, version: placement.runtime_version, build: placement.build };
         noted.insert(runtime).then_some(said)
     };
-    job.record.runs.iter().filter_map(said).collect()
+    job.runs().iter().filter_map(said).collect()
 }

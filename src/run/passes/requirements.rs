@@ -11,8 +11,7 @@ use crate::run::finish::{Slot, store_run};
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
 use crate::vocabulary::metric::LATENCY;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::{Afterwards, RunPlan};
+use crate::worker::RunPlan;
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
@@ -28,12 +27,12 @@ impl Pass for Requirements {
 
     fn is_wanted(job: &Job) -> bool {
         // A record that has blocks was let through when it began.
-        let asks = job.record.manifest.experiment.require.grade.is_some();
+        let asks = job.experiment().require.grade.is_some();
         asks && !job.has_begun() && !job.has_nothing_to_run()
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Preview, RunError> {
-        let Some(required) = job.record.manifest.experiment.require.grade else {
+        let Some(required) = job.experiment().require.grade else {
             return Err(RunError::Refused(Refusal::Grade(None)));
         };
         session.emit(&Event::CheckingGrade { required, runs: RUNS });
@@ -46,7 +45,7 @@ impl Pass for Requirements {
 /// Runs one cell a few times against itself, by the specification's own rules; no run of it is stored. `None` if no cell
 /// can be run, or runs fail.
 fn preview(job: &Job, session: &mut Session<'_>) -> Result<Option<Preview>, RunError> {
-    let plan = &job.record.manifest.plan;
+    let plan = job.plan();
     let is_good = |index: &usize| !job.is_given_up(&plan.cells[*index]);
     let control = plan.controls.iter().map(|index| *index as usize).find(is_good);
     let Some(index) = control.or_else(|| plan.runnable().map(|(index, _)| index).find(is_good)) else {
@@ -77,20 +76,13 @@ fn latency(run: &StoredRun) -> Option<f64> {
 
 /// One run of the cell that is not stored; `None` if it fails.
 fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Result<Option<StoredRun>, RunError> {
-    let cell = job.record.manifest.plan.cells[index];
-    let measure = &job.record.manifest.experiment.measure;
+    let cell = *job.cell(index);
+    let measure = job.measure();
     let iterations = job.iterations(&cell);
     // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
     let (arm, run) = (Arm::Aa, u32::MAX - run);
-    let plan = RunPlan {
-        request: job.request(&cell, arm, run),
-        warmup: measure.warmup,
-        at_least: Nanos(0),
-        iterations,
-        stop: Some(measure.stop),
-        afterwards: Afterwards::default(),
-        outputs: None,
-    };
+    let request = job.request(&cell, arm, run);
+    let plan = RunPlan { iterations, stop: Some(measure.stop), ..RunPlan::warming(request, measure.warmup) };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
     let slot = Slot { cell: cell.id, arm, run, position: 0, session: 0, iterations, cache: measure.cache };
     let run = store_run(slot, worker, Some(measure.stop), None);

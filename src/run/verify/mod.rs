@@ -19,7 +19,7 @@ use super::session::Session;
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::device::{Gpu, Watch};
-use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Values, Warmup};
+use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
 use crate::quality::fidelity::{self, Fidelity};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::{Nanos, Ratio};
@@ -303,42 +303,31 @@ impl Trier<'_> {
         const EVICTED: u64 = 1 << 20;
         let device = way.device.as_ref().unwrap_or(self.of.device);
         let plugin = self.of.plugin.filter(|_| way.device.as_ref().is_none_or(|device| !device.is_cpu()));
-        let plain = OnnxruntimeRequest::on_device(self.of.library, plugin, device, model);
+        let backend = BackendRequest::Onnxruntime(OnnxruntimeRequest {
+            boundary: way.boundary,
+            allow_fallback: !way.refuses_fallback,
+            provider_options: way.options.clone(),
+            keeps_device_cache: way.keeps_device_cache,
+            ..OnnxruntimeRequest::on_device(self.of.library, plugin, device, model)
+        });
+        let tensors = vec![TensorRequest::random("x", ElementType::Float32, input, vec![1, 2])];
+        let request = CellRequest {
+            input_sets: SETS,
+            outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
+            evict_bytes: way.is_cold.then_some(EVICTED),
+            ..CellRequest::new("verification", backend, tensors)
+        };
+        let warmup = Warmup::Adaptive {
+            min_time: Nanos::from_millis(200),
+            max_time: Nanos::from_millis(500),
+            min_samples: 5,
+            tolerance: Ratio(0.05),
+        };
         RunPlan {
-            request: CellRequest {
-                cell: "verification".to_owned(),
-                backend: BackendRequest::Onnxruntime(OnnxruntimeRequest {
-                    boundary: way.boundary,
-                    allow_fallback: !way.refuses_fallback,
-                    provider_options: way.options.clone(),
-                    keeps_device_cache: way.keeps_device_cache,
-                    ..plain
-                }),
-                tensors: vec![TensorRequest {
-                    name: "x".to_owned(),
-                    element: ElementType::Float32,
-                    shape: input.to_vec(),
-                    values: Values::Random,
-                    file: None,
-                    seeds: vec![1, 2],
-                }],
-                input_sets: SETS,
-                outputs: Some(BTreeMap::from([("y".to_owned(), output.to_vec())])),
-                slowdown: 0.0,
-                evict_bytes: way.is_cold.then_some(EVICTED),
-                cpus: None,
-            },
-            warmup: Warmup::Adaptive {
-                min_time: Nanos::from_millis(200),
-                max_time: Nanos::from_millis(500),
-                min_samples: 5,
-                tolerance: Ratio(0.05),
-            },
-            at_least: Nanos(0),
-            iterations: 1,
             stop: Some(Stop::Time { time: LENGTH, max_samples: 100_000 }),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
+            ..RunPlan::warming(request, warmup)
         }
     }
 }

@@ -1,18 +1,19 @@
 //! What the parent asks about a backend, without executing anything.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::BackendRequest;
 use crate::device::Monitors;
 use crate::experiment::{Boundary, Device, Variant};
+use crate::machine::environment::Environment;
 
 /// The answers of one backend about itself.
 ///
 /// Whether `models` are files is said by [`crate::experiment::Backend::reads_models`]: a specification has to know.
 pub trait Kind {
-    /// Whether its runs take time of this machine, so that others disturb them; not so where a script tells the time.
-    fn takes_machine_time(&self) -> bool;
+    /// Where its runs take place.
+    fn environment(&self) -> Environment;
 
     /// Name of the library that its workers open, if they open one.
     fn library(&self) -> Option<&'static str>;
@@ -20,28 +21,16 @@ pub trait Kind {
     /// What the terminal calls it where no library is known.
     fn title(&self) -> &'static str;
 
-    /// What a report calls it where no library is known.
-    fn description(&self) -> &'static str;
-
     /// Session entries that every cell gets where workers of several stay alive together.
     fn session_of_residents(&self) -> BTreeMap<String, String>;
 
     /// Who tells what these devices, and the processors, do meanwhile.
     fn monitors(&self, devices: &[Device]) -> Monitors {
-        if self.takes_machine_time() { Monitors::here(devices) } else { Monitors::default() }
+        Monitors::here(devices)
     }
 
     /// What the worker of a run is told.
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest;
-}
-
-/// Where a run has the engine from that its provider builds of the model, as TensorRT does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engines<'a> {
-    /// From this folder; the first run of the cell builds it.
-    Kept(&'a Path),
-    /// Every run builds its own.
-    Rebuilt,
 }
 
 /// What is known about a run, for a backend to take what it needs.
@@ -59,8 +48,8 @@ pub struct CellFacts<'a> {
     pub boundary: Boundary,
     /// Whether nodes may run on the CPU where its provider does not take them.
     pub allow_fallback: bool,
-    /// Where engines come from that its provider builds.
-    pub engines: Engines<'a>,
+    /// Where the engine is kept that its provider builds of the model, as TensorRT does; `None`: every run builds its own.
+    pub engines: Option<PathBuf>,
     /// Sizes of the model's free dimensions by name.
     pub dimensions: BTreeMap<String, u64>,
     /// The model file, if there is one.
@@ -73,8 +62,6 @@ pub struct CellFacts<'a> {
     pub session: BTreeMap<String, String>,
     /// Number of the run; `None` in the rehearsal.
     pub run: Option<u32>,
-    /// Seed of the record.
+    /// Seed of whatever a script draws in this run.
     pub seed: u64,
-    /// What tells this run from all others of the record.
-    pub key: String,
 }

@@ -16,7 +16,7 @@ mod slowed;
 pub use execution::{Backend, Placement};
 pub(crate) use execution::{Phase, StreamCosts, TimeShares};
 pub use failure::{Failure, FailureKind};
-pub(crate) use kind::{CellFacts, Engines, Kind};
+pub(crate) use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
 pub use request::{CellRequest, TensorRequest};
@@ -70,11 +70,13 @@ impl BackendRequest {
 ///
 /// When its library cannot be opened or its inputs cannot be made.
 pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
-    let backend: Box<dyn Backend> = match &request.backend {
-        BackendRequest::Onnxruntime(settings) => Box::new(onnxruntime::OnnxRuntime::new(request, settings)?),
+    Ok(match &request.backend {
+        BackendRequest::Onnxruntime(settings) => {
+            let backend = Box::new(onnxruntime::OnnxRuntime::new(request, settings)?);
+            let spins = request.slowdown > 0.0;
+            if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend }
+        }
+        // Slowed down by its factor: its clock is not the host's.
         BackendRequest::Mock(settings) => Box::new(mock::MockBackend::new(settings.clone(), ScriptedClock::default())),
-    };
-    // A script is slowed down by its factor: its clock is not the host's.
-    let spins = request.slowdown > 0.0 && !backend.clock().is_scripted();
-    Ok(if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend })
+    })
 }

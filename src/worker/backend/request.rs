@@ -35,18 +35,23 @@ pub struct CellRequest {
 }
 
 impl CellRequest {
-    /// A script of the mock backend, without inputs and as it stands.
-    pub fn of_script(cell: &str, script: Mock) -> Self {
+    /// One input set, on warm caches and wherever the worker starts.
+    pub fn new(cell: impl Into<String>, backend: BackendRequest, tensors: Vec<TensorRequest>) -> Self {
         CellRequest {
-            cell: cell.to_owned(),
-            backend: BackendRequest::Mock(MockRequest::alone(script)),
-            tensors: Vec::new(),
+            cell: cell.into(),
+            backend,
+            tensors,
             input_sets: 1,
             outputs: None,
             slowdown: 0.0,
             evict_bytes: None,
             cpus: None,
         }
+    }
+
+    /// A script of the mock backend, without inputs and as it stands.
+    pub fn of_script(cell: &str, script: Mock) -> Self {
+        CellRequest::new(cell, BackendRequest::Mock(MockRequest::alone(script)), Vec::new())
     }
 }
 
@@ -69,6 +74,18 @@ pub struct TensorRequest {
 }
 
 impl TensorRequest {
+    /// Random numbers, a set for each seed.
+    pub(crate) fn random(name: &str, element: ElementType, shape: &[u64], seeds: Vec<u64>) -> Self {
+        TensorRequest {
+            name: name.to_owned(),
+            element,
+            shape: shape.to_vec(),
+            values: Values::Random,
+            file: None,
+            seeds,
+        }
+    }
+
     /// Number of elements.
     pub(super) fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |product, length| product.saturating_mul(*length))

@@ -63,14 +63,14 @@ impl Pass for Accuracy {
 
     fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
         if let Some(took) = took {
-            session.emit(&Event::Scored { manifest: &job.record.manifest, took });
+            session.emit(&Event::Scored { manifest: job.manifest(), took });
         }
     }
 }
 
 /// The first cell of each variant of a model with data on each device, if its rehearsal completed.
 fn measured_cells(job: &Job) -> Vec<usize> {
-    let plan = &job.record.manifest.plan;
+    let plan = job.plan();
     let mut first: Vec<usize> = Vec::new();
     for (index, cell) in plan.runnable() {
         let runs = job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
@@ -84,11 +84,11 @@ fn measured_cells(job: &Job) -> Vec<usize> {
 
 /// The items of a model as files for workers.
 pub(super) fn items_folder(job: &Job, model: ModelIndex) -> PathBuf {
-    job.record.folder.join(ITEMS).join(model.place().to_string())
+    job.folder().join(ITEMS).join(model.place().to_string())
 }
 
 fn outputs_folder(job: &Job, index: usize) -> PathBuf {
-    job.record.folder.join(OUTPUTS).join(job.record.manifest.plan.cells[index].id.to_string())
+    job.folder().join(OUTPUTS).join(job.cell(index).id.to_string())
 }
 
 /// Items in each call of a cell.
@@ -98,7 +98,7 @@ fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
 
 /// Has a worker write the outputs for all items; why there are none, in words.
 fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String> {
-    let cell = job.record.manifest.plan.cells[index];
+    let cell = *job.cell(index);
     let Some(data) = job.data(&cell) else { return Ok(()) };
     if let Some(failure) = job.unusable_model(&cell) {
         return Err(failure.message);
@@ -124,7 +124,7 @@ fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String>
 fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
     const TIMES: u64 = 5;
     let call = job.pilot(cell).and_then(|pilot| pilot.data.warmup.duration_ns.iter().max().copied()).unwrap_or(0);
-    let timeout = job.record.manifest.experiment.measure.timeout;
+    let timeout = job.measure().timeout;
     Nanos(timeout.0.saturating_add(call.saturating_mul(calls).saturating_mul(TIMES)))
 }
 
@@ -135,14 +135,14 @@ fn judge(
     outcomes: &[Result<(), String>],
     session: &mut Session<'_>,
 ) -> Vec<VariantAccuracy> {
-    let references = References::of(&job.record.manifest);
+    let references = References::of(job.manifest());
     let item_scores: Vec<Result<ScoresByMetric, String>> = cells
         .iter()
         .zip(outcomes)
         .map(|(index, outcome)| outcome.clone().and_then(|()| item_scores(job, *index)))
         .collect();
     let one = |(position, index): (usize, &usize)| {
-        let cell = &job.record.manifest.plan.cells[*index];
+        let cell = job.cell(*index);
         let reference = references.of_unit(job, cells, *index);
         let before = reference.and_then(|at| item_scores[at].as_ref().ok());
         let data = job.data(cell);
@@ -183,7 +183,7 @@ type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
 
 /// The item scores of a variant by metric; none where there are no labels.
 fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
-    let Some(data) = job.data(&job.record.manifest.plan.cells[index]) else { return Ok(Vec::new()) };
+    let Some(data) = job.data(job.cell(index)) else { return Ok(Vec::new()) };
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
     };
@@ -227,7 +227,7 @@ fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> V
 /// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say
 /// more than random ones.
 fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>]) -> Vec<CellFidelity> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let references = References::of(manifest);
     let mut found = Vec::new();
     for (position, index) in cells.iter().enumerate() {
@@ -253,7 +253,7 @@ fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>])
 impl References {
     /// Where in `cells`, of which each speaks for its like, the reference of one of them is.
     fn of_unit(&self, job: &Job, cells: &[usize], index: usize) -> Option<usize> {
-        let plan = &job.record.manifest.plan;
+        let plan = job.plan();
         let reference = &plan.cells[self.of_cell(index)?];
         cells.iter().position(|known| plan.cells[*known].differs_in_input_alone(reference))
     }

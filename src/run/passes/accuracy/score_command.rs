@@ -53,7 +53,7 @@ pub(super) fn run(
     let folder = written.join("score");
     save(written, &folder, data.fitted.items).map_err(|problem| format!("the outputs for `score`: {problem}"))?;
     let Some((program, arguments)) = data.dataset.score.split_first() else { return Ok(BTreeMap::new()) };
-    let coordinates = job.record.manifest.plan.coordinates(cell);
+    let coordinates = job.plan().coordinates(cell);
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -63,7 +63,7 @@ pub(super) fn run(
         .env("PERFRUN_MODEL", coordinates.model())
         .env("PERFRUN_VARIANT", coordinates.variant())
         .env("PERFRUN_DEVICE", coordinates.device());
-    let timeout = job.record.manifest.experiment.measure.timeout.to_duration();
+    let timeout = job.measure().timeout.to_duration();
     let numbers = session
         .run_command(command, timeout)
         .map_err(|problem| format!(": {problem}"))

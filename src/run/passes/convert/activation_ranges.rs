@@ -66,17 +66,13 @@ impl Observation {
     }
 
     fn request(&self, path: &Path) -> CellRequest {
+        // What is observed must be there: fusions would take it away, but for those around outputs.
+        let backend = BackendRequest::on_cpu(&self.library, path, self.threads);
         CellRequest {
-            cell: "calibration".to_owned(),
-            // What is observed must be there: fusions would take it away, but for those around outputs.
-            backend: BackendRequest::on_cpu(&self.library, path, self.threads),
-            tensors: self.tensors.clone(),
             input_sets: self.sets,
             // Known to be none that could be allocated beforehand, so that nothing is run to find out.
             outputs: Some(BTreeMap::new()),
-            slowdown: 0.0,
-            evict_bytes: None,
-            cpus: None,
+            ..CellRequest::new("calibration", backend, self.tensors.clone())
         }
     }
 }
@@ -84,12 +80,12 @@ impl Observation {
 /// The data that activations of this variant are observed on, as the cache and the report name them.
 pub(super) fn data_name(job: &Job, key: VariantKey) -> String {
     let Some(cell) = first_cell(job, key) else { return String::new() };
-    let coordinates = job.record.manifest.plan.coordinates(cell);
+    let coordinates = job.plan().coordinates(cell);
     if let Some((data, known)) = data_of(job, cell) {
         let items = wanted_items(job, cell).min(data.fitted.items);
         return format!("the first {items} items of {} (SHA-256 {})", known.path, known.sha256);
     }
-    let (seed, input) = (job.record.manifest.plan.seed, job.input(cell));
+    let (seed, input) = (job.plan().seed, job.input(cell));
     let sets = random_inputs(job, cell).1;
     let mut of = format!("input {} of {}", coordinates.input(), coordinates.model());
     if !input.tensors.is_empty() || input.values != Values::default() {
@@ -118,28 +114,28 @@ pub(super) fn observe(
 
 /// The first cell of a variant: its input is what is observed.
 fn first_cell(job: &Job, key: VariantKey) -> Option<&Cell> {
-    job.record.manifest.plan.runnable().map(|(_, cell)| cell).find(|cell| job.variant_key(cell) == key)
+    job.plan().runnable().map(|(_, cell)| cell).find(|cell| job.variant_key(cell) == key)
 }
 
 /// The data of a cell's model, and what the record says about them.
 fn data_of<'a>(job: &'a Job, cell: &Cell) -> Option<(&'a ModelData, &'a DatasetFile)> {
-    let known = job.record.manifest.datasets.get(cell.model().place())?.as_ref()?;
+    let known = job.manifest().datasets.get(cell.model().place())?.as_ref()?;
     Some((job.data(cell)?, known))
 }
 
 /// How many items the specification wants observed.
 fn wanted_items(job: &Job, cell: &Cell) -> u64 {
-    u64::from(job.record.manifest.experiment.variants[cell.variant()].convert.items)
+    u64::from(job.variant(cell).convert.items)
 }
 
 fn observation(job: &Job, cell: &Cell) -> Result<Observation, String> {
     // What is observed is arithmetic, which every version does alike: the first will do for all of them.
     let library = job.libraries.runtimes.iter().flatten().next().ok_or("there is no ONNX Runtime library")?;
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let (tensors, sets) = random_inputs(job, cell);
     let random = Observation {
         executable: job.executable.clone(),
-        library: library.clone(),
+        library: library.path.clone(),
         threads: manifest.default_threads,
         tensors,
         sets,

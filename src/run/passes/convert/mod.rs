@@ -12,7 +12,6 @@ use std::time::Instant;
 pub(crate) use self::activation_ranges::Observation;
 use super::Pass;
 use crate::data::digest;
-use crate::data::stamp::Stamp;
 use crate::experiment::Precision;
 use crate::plan::Cell;
 use crate::prepare::models::{self, Recipe};
@@ -20,11 +19,10 @@ use crate::prepare::runtime;
 use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
 use crate::run::event::Event;
-use crate::run::job::{VariantKey, VariantModel};
-use crate::run::model;
+use crate::run::job::VariantKey;
+use crate::run::model::{self, PreparedModel, ServingFile};
 use crate::run::session::{RunError, Session};
 use onnx::precision;
-use onnx::{ModelHeader, Signature};
 
 /// Gives every variant its file.
 ///
@@ -60,7 +58,7 @@ impl Pass for Convert {
 
 /// The variants of models that are run with a file of their own.
 fn wanted(job: &Job) -> BTreeSet<VariantKey> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     if !manifest.experiment.backend.reads_models() {
         return BTreeSet::new();
     }
@@ -73,8 +71,8 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
 }
 
 /// The file of one variant, and what the record says about it.
-fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<VariantModel>) {
-    let experiment = &job.record.manifest.experiment;
+fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, Option<ServingFile>) {
+    let experiment = job.experiment();
     let (model, variant) = (&experiment.models[key.model], &experiment.variants[key.variant]);
     match model.file_for(variant) {
         Some(relative) => own_file(job, key, &relative.to_string_lossy()),
@@ -99,7 +97,7 @@ fn one(job: &Job, key: VariantKey, session: &mut Session<'_>) -> (VariantFile, O
 /// What a variant asks for, of this model, on this kind of device.
 fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
     let header = onnx::read_header(source(job, key)?.0).map_err(|error| error.kind.to_string())?;
-    let variant = &job.record.manifest.experiment.variants[key.variant];
+    let variant = &job.experiment().variants[key.variant];
     let data = activation_ranges::data_name(job, key);
     Recipe::of(variant.precision, &variant.convert, &header, key.provider, &data)
         .ok_or_else(|| "it is run as it is stored".to_owned())
@@ -107,8 +105,8 @@ fn recipe(job: &Job, key: VariantKey) -> Result<Recipe, String> {
 
 /// The file that is converted, and its hash.
 fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
-    let path = job.models.get(key.model.place()).and_then(|model| model.path.as_deref());
-    let known = job.record.manifest.models.get(key.model.place()).and_then(Option::as_ref);
+    let path = job.models.get(key.model.place()).and_then(PreparedModel::path);
+    let known = job.manifest().models.get(key.model.place()).and_then(Option::as_ref);
     path.zip(known.map(|file| file.sha256.as_str())).ok_or_else(|| "it has no file".to_owned())
 }
 
@@ -123,7 +121,7 @@ fn described(
     key: VariantKey,
     recipe: Recipe,
     made: Result<models::Made, String>,
-) -> (VariantFile, Option<VariantModel>) {
+) -> (VariantFile, Option<ServingFile>) {
     let made = match made {
         Ok(made) => made,
         Err(problem) => return (without_file(key, Some(recipe), problem), None),
@@ -135,14 +133,14 @@ fn described(
     let models::Entry { converter, sha256, bytes, took_ms, report, .. } = made.entry;
     let origin = VariantOrigin::Converted { recipe, converter, took_ms: Some(took_ms), report: Some(report) };
     let file = VariantFile { sha256: Some(sha256), bytes: Some(bytes), ..of_origin(key, origin) };
-    (file, Some(usable(made.path, &header)))
+    (file, Some(ServingFile::of(&made.path, Some(&header))))
 }
 
 /// A file that the specification names; the manifest has its path relative to the root.
-fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<VariantModel>) {
-    let variant = &job.record.manifest.experiment.variants[key.variant];
+fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<ServingFile>) {
+    let variant = &job.experiment().variants[key.variant];
     let origin = VariantOrigin::Own { path: relative.to_owned() };
-    let own = job.models.get(key.model.place()).and_then(|model| model.own_file(variant));
+    let own = job.models.get(key.model.place()).and_then(|model| model.declared.file_for(variant));
     let Some(absolute) = own else {
         let problem = Some("where it lies on this machine is not known".to_owned());
         return (VariantFile { problem, ..of_origin(key, origin) }, None);
@@ -160,7 +158,7 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
         Ok((header, sha256, parts)) => {
             let bytes = header.total_bytes();
             let file = VariantFile { sha256: Some(sha256), parts, bytes, ..of_origin(key, origin) };
-            (file, Some(usable(absolute.to_owned(), &header)))
+            (file, Some(ServingFile::of(absolute, Some(&header))))
         }
         Err(problem) => (VariantFile { problem: Some(problem), ..of_origin(key, origin) }, None),
     }
@@ -179,12 +177,6 @@ fn parts(
         Ok((name, digest::of_files(std::slice::from_ref(file))?))
     };
     files.iter().map(named).collect()
-}
-
-fn usable(path: PathBuf, header: &ModelHeader) -> VariantModel {
-    let stamp = Stamp::of(model::files(&path, Some(header)));
-    let Signature { inputs, .. } = header.signature.clone();
-    VariantModel { path, stamp, inputs }
 }
 
 fn without_file(key: VariantKey, recipe: Option<Recipe>, problem: String) -> VariantFile {
@@ -206,7 +198,7 @@ fn as_before(job: &Job, file: VariantFile) -> VariantFile {
     let same = |before: &&VariantFile| {
         (before.model, before.variant, before.provider) == (file.model, file.variant, file.provider)
     };
-    let before = job.record.manifest.variant_files().iter().find(same);
+    let before = job.manifest().variant_files().iter().find(same);
     match before.filter(|before| before.sha256.is_some() && before.sha256 != file.sha256) {
         Some(before) => {
             let others = || "its file is not the one that the record began with".to_owned();

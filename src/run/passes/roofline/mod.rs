@@ -45,8 +45,8 @@ impl Pass for MeasureRoofline {
     const SCRATCH: &'static [&'static str] = &[trial::MODEL];
 
     fn is_wanted(job: &Job) -> bool {
-        let is_real = job.record.manifest.experiment.backend.reads_models();
-        is_real && !job.record.manifest.quick && !wanted(job, &files(job)).is_empty()
+        let is_real = job.experiment().backend.reads_models();
+        is_real && !job.manifest().quick && !wanted(job, &files(job)).is_empty()
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Roofline, RunError> {
@@ -54,11 +54,7 @@ impl Pass for MeasureRoofline {
         let wanted = wanted(job, &files);
         let mut found = Roofline { files, ..Roofline::default() };
         for ((device, threads), wanted) in wanted {
-            let starts_ahead = job
-                .record
-                .manifest
-                .settings_of(&wanted.cell)
-                .and_then(|(_, device)| Provider::of(device))
+            let starts_ahead = Provider::of(job.device(&wanted.cell))
                 .is_some_and(|provider| provider.completion == Completion::Stream);
             let mut place = DeviceThreads {
                 device,
@@ -93,7 +89,7 @@ struct Wanted {
 
 /// By label of the device and number of threads; cells whose costs are not known need no roof.
 fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let mut all = BTreeMap::new();
     for cell in cells(job) {
         let device = manifest.experiment.devices[cell.device()].label();
@@ -129,7 +125,7 @@ fn wanted(job: &Job, files: &[FileArithmetic]) -> BTreeMap<(String, u32), Wanted
 
 /// The cells that run and whose costs are known.
 fn cells(job: &Job) -> impl Iterator<Item = Cell> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let has_roof = |cell: &&Cell| {
         let has_cost = manifest.cost(cell).is_some_and(|cost| cost.macs.is_some_and(|macs| macs > 0));
         has_cost && job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
@@ -142,7 +138,7 @@ fn files(job: &Job) -> Vec<FileArithmetic> {
     let mut files: BTreeMap<(ModelIndex, VariantIndex), Option<Arithmetic>> = BTreeMap::new();
     for cell in cells(job) {
         files.entry((cell.model(), cell.variant())).or_insert_with(|| {
-            let model = job.model_file(&cell).and_then(|path| onnx::load_graph(path).ok());
+            let model = job.model_file(&cell).and_then(|file| onnx::load_graph(&file.path).ok());
             model.map(|model| arithmetic(&model))
         });
     }

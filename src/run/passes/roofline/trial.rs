@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use statistics::random::key_seed;
-
 use super::models::Subject;
-use crate::experiment::{Values, Warmup};
-use crate::plan::Cell;
+use crate::experiment::Warmup;
+use crate::plan::{Cell, Stream};
 use crate::record::Arm;
 use crate::run::Job;
-use crate::run::request::ModelToOpen;
 use crate::run::session::{self, RunError, Session};
 use crate::vocabulary::quantity::{Nanos, Ratio};
+use crate::worker::RunPlan;
 use crate::worker::backend::{CellRequest, Placement, TensorRequest};
-use crate::worker::{Afterwards, RunPlan};
 
 /// Enough inferences to see one that nothing disturbed.
 const LENGTH: Warmup = Warmup::Adaptive {
@@ -59,43 +56,20 @@ impl Trial<'_> {
     pub(super) fn run(&self, subject: Subject, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
         session.go_on()?;
         let job = self.job;
-        let path = job.record.folder.join(MODEL);
+        let path = job.folder().join(MODEL);
         if onnx::save(subject.model, &path).is_err() {
             return Ok(None);
         }
-        let plan = RunPlan {
-            request: CellRequest {
-                cell: subject.name.to_owned(),
-                backend: job.backend_request(
-                    &self.cell,
-                    Arm::Pilot,
-                    0,
-                    ModelToOpen { model: Some(&path), ..ModelToOpen::default() },
-                ),
-                tensors: vec![TensorRequest {
-                    name: "a".to_owned(),
-                    element: subject.input.0,
-                    shape: subject.input.1,
-                    values: Values::Random,
-                    file: None,
-                    seeds: vec![key_seed(job.record.manifest.plan.seed, "peak/a")],
-                }],
-                input_sets: 1,
-                outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
-                slowdown: 0.0,
-                evict_bytes: None,
-                cpus: None,
-            },
-            warmup: LENGTH,
-            at_least: Nanos(0),
-            iterations: 1,
-            stop: None,
-            afterwards: Afterwards::default(),
-            outputs: None,
+        let seeds = vec![Stream::Roofline.seed(job.plan().seed)];
+        let tensors = vec![TensorRequest::random("a", subject.input.0, &subject.input.1, seeds)];
+        let request = CellRequest {
+            cell: subject.name.to_owned(),
+            outputs: Some(BTreeMap::from([("c".to_owned(), subject.output)])),
+            ..job.file_request(&self.cell, &path, tensors)
         };
         let mut launch = session.launch(job, &self.cell, Arm::Pilot, 0);
         launch.log = session::log(job, "peak");
-        let run = session.run(&launch, &plan, None)?;
+        let run = session.run(&launch, &RunPlan::warming(request, LENGTH), None)?;
         if run.failure.is_some() {
             return Ok(None);
         }

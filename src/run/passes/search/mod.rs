@@ -20,7 +20,7 @@ use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::stop::LEAST_SAMPLES;
-use crate::worker::{Afterwards, RunPlan, WorkerRun};
+use crate::worker::{RunPlan, WorkerRun};
 
 /// How long a batch is sampled, at most: enough for a median that tells 2 %.
 const SAMPLING: Nanos = Nanos::from_millis(500);
@@ -43,35 +43,34 @@ impl Pass for Search {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Searched, RunError> {
-        let mut found = job.record.manifest.findings.search.clone().unwrap_or_default();
+        let mut found = job.manifest().findings.search.clone().unwrap_or_default();
         for (index, search) in left(job) {
             found.searches.push(one(job, index, search, session)?);
-            job.record.keep(found.clone())?;
+            job.record_mut().keep(found.clone())?;
         }
         Ok(found)
     }
 
     fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
         if took.is_some() {
-            session.emit(&Event::Searched { manifest: &job.record.manifest });
+            session.emit(&Event::Searched { manifest: job.manifest() });
         }
     }
 }
 
 /// The cells to search, by index.
 fn cells(job: &Job) -> Vec<(usize, BatchSearch)> {
-    let plan = &job.record.manifest.plan;
+    let plan = job.plan();
     plan.runnable().filter_map(|(index, cell)| Some((index, plan.input_of(cell).search?))).collect()
 }
 
 /// Those that no session has searched.
 fn left(job: &Job) -> Vec<(usize, BatchSearch)> {
-    let manifest = &job.record.manifest;
-    cells(job).into_iter().filter(|(index, _)| manifest.search_of(&manifest.plan.cells[*index]).is_none()).collect()
+    cells(job).into_iter().filter(|(index, _)| job.manifest().search_of(job.cell(*index)).is_none()).collect()
 }
 
 fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'_>) -> Result<CellSearch, RunError> {
-    let manifest = &job.record.manifest;
+    let manifest = job.manifest();
     let (measure, margin) = (&manifest.experiment.measure, manifest.experiment.compare.margin.default.0);
     let longest_s = rounds::longest(measure.stop).0 as f64 / 1e9;
     let ladder = Ladder { to: search.to, slowest_s: longest_s / LEAST_SAMPLES as f64 };
@@ -83,8 +82,7 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
         };
         session.go_on()?;
         let outcome = probe(job, index, batch, tried.len() as u32, session)?;
-        let plan = &job.record.manifest.plan;
-        session.emit(&Event::BatchTried { cell: &plan.path(&plan.cells[index]), tried: &outcome });
+        session.emit(&Event::BatchTried { cell: &job.plan().path(job.cell(index)), tried: &outcome });
         tried.push(outcome);
     };
     let batch = best(&tried, margin);
@@ -95,23 +93,16 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
 
 /// One batch, loaded, warmed up and sampled for a moment.
 fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Session<'_>) -> Result<Tried, RunError> {
-    let cell = job.record.manifest.plan.cells[index];
-    let measure = job.record.manifest.experiment.measure.clone();
+    let cell = *job.cell(index);
+    let measure = job.measure().clone();
     // Numbers that no run has: the seeds are nobody else's.
     let (arm, run) = (Arm::Pilot, u32::MAX - number);
     let stop = Stop::Time { time: SAMPLING.min(rounds::longest(measure.stop)), max_samples: MOST_SAMPLES };
     let worker = match job.set_batch(index, batch) {
         Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
         Ok(()) => {
-            let plan = RunPlan {
-                request: job.request(&cell, arm, run),
-                warmup: pilot_warmup(measure.warmup),
-                at_least: Nanos(0),
-                iterations: 1,
-                stop: Some(stop),
-                afterwards: Afterwards::default(),
-                outputs: None,
-            };
+            let warming = RunPlan::warming(job.request(&cell, arm, run), pilot_warmup(measure.warmup));
+            let plan = RunPlan { stop: Some(stop), ..warming };
             session.run_cell(job, &cell, (arm, run), &plan)?
         }
     };
@@ -128,7 +119,7 @@ fn rate(run: &StoredRun, batch: u64) -> Option<f64> {
 
 /// What one inference costs at the batch that the job has for a cell.
 fn cost(job: &Job, index: usize) -> Option<InferenceCost> {
-    let cell = &job.record.manifest.plan.cells[index];
-    let path = job.model(cell)?.path.as_deref()?;
+    let cell = job.cell(index);
+    let path = job.model(cell)?.path()?;
     provenance::cost(path, job.resolved(cell)?)
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use super::MockRequest;
 use crate::device::Monitors;
 use crate::experiment::{Device, Mock};
+use crate::machine::environment::Environment;
 use crate::worker::backend::{BackendRequest, CellFacts, Kind};
 
 impl Kind for Mock {
-    fn takes_machine_time(&self) -> bool {
-        false
+    fn environment(&self) -> Environment {
+        Environment::script()
     }
 
     fn library(&self) -> Option<&'static str> {
@@ -18,10 +19,6 @@ impl Kind for Mock {
 
     fn title(&self) -> &'static str {
         "mock backend: scripted latencies, nothing is measured"
-    }
-
-    fn description(&self) -> &'static str {
-        "mock: latencies from a script, no model was run"
     }
 
     fn session_of_residents(&self) -> BTreeMap<String, String> {

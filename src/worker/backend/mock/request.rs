@@ -2,10 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::random::key_seed;
 
 use crate::experiment::{Mock, MockFailure, Provider};
-use crate::worker::backend::{CellFacts, Engines};
+use crate::worker::backend::CellFacts;
 
 /// A run of the mock backend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,11 +66,11 @@ impl MockRequest {
             on_cpu: own.on_cpu.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             on_device: own.on_device.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             builds_engine: Provider::of(facts.device).is_some_and(|provider| provider.engine_cache.is_some())
-                && (facts.run.is_none() || facts.engines == Engines::Rebuilt),
+                && (facts.run.is_none() || facts.engines.is_none()),
             fits: own.fits.or(script.fits),
             batch: facts.batch.unwrap_or(0),
             fail: own.fail.clone().filter(plays),
-            seed: key_seed(facts.seed, &format!("mock/{}", facts.key)),
+            seed: facts.seed,
         }
     }
 }

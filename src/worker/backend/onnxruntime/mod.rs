@@ -24,14 +24,15 @@ pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
 
 use super::{BackendRequest, CellFacts, Kind};
+use crate::machine::environment::Environment;
 
 /// The backend, as the parent asks about it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnnxruntimeKind;
 
 impl Kind for OnnxruntimeKind {
-    fn takes_machine_time(&self) -> bool {
-        true
+    fn environment(&self) -> Environment {
+        Environment::machine()
     }
 
     fn library(&self) -> Option<&'static str> {
@@ -39,10 +40,6 @@ impl Kind for OnnxruntimeKind {
     }
 
     fn title(&self) -> &'static str {
-        "ONNX Runtime"
-    }
-
-    fn description(&self) -> &'static str {
         "ONNX Runtime"
     }
 

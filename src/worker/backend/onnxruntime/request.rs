@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Boundary, Completion, Device, Execution, GraphOptimization, Provider};
 use crate::prepare::runtime;
-use crate::worker::backend::{CellFacts, Engines};
+use crate::worker::backend::CellFacts;
 
 /// A session of ONNX Runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,10 +100,6 @@ impl OnnxruntimeRequest {
         let CellFacts { variant, device, .. } = facts;
         let inter_threads = variant.threads.inter.unwrap_or(1);
         let by_threads = if inter_threads > 1 { Execution::Parallel } else { Execution::Sequential };
-        let kept = match facts.engines {
-            Engines::Kept(folder) => Some(folder.to_owned()),
-            Engines::Rebuilt => None,
-        };
         let has_engines = Provider::of(device).is_some_and(|provider| provider.engine_cache.is_some());
         let provider_options = variant.provider.get(&device.provider).cloned().unwrap_or_default();
         // Shapes of an engine that the variant says itself.
@@ -118,7 +114,7 @@ impl OnnxruntimeRequest {
             keeps_device_cache: false,
             allow_fallback: facts.allow_fallback,
             provider_options,
-            engine_cache: kept.filter(|_| has_engines),
+            engine_cache: facts.engines.clone().filter(|_| has_engines),
             dimensions: if has_engines && !has_profile { facts.dimensions.clone() } else { BTreeMap::new() },
             intra_threads: facts.threads,
             inter_threads,

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use tracing::debug;
 
 use super::error::RuntimeError;
-use super::find::Places;
-use super::library::{self, Library, Machine, Origin};
+use super::library::{self, Library, Machine};
+use super::origin::Origin;
+use super::places::Places;
 use super::wheel::{Brings, Wheel};
 use super::{Progress, pip};
 use crate::data::scratch::Scratch;

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use reading::plain_file;
 
-use super::library::{self, Library, Machine, Origin};
+use super::library::{self, Library, Machine};
+use super::origin::Origin;
 use super::pip::find_program;
 use crate::experiment::Package;
 

@@ -5,12 +5,22 @@
 
 use std::path::PathBuf;
 
-use super::library::{Origin, PLUGIN};
+use super::origin::Origin;
+use crate::experiment::OLDEST_RUNTIME;
 
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
     (`$PERFRUN_CACHE`, default `~/.cache/perfrun`) here, or name a library with `--runtime PATH`, \
     or `pip install onnxruntime`";
+
+/// The function by which a plug-in provider is opened.
+pub(super) const PLUGIN: &str = "CreateEpFactories";
+
+/// The oldest version that would do, in words.
+pub(super) fn oldest() -> String {
+    let [major, minor] = OLDEST_RUNTIME;
+    format!("{major}.{minor}")
+}
 
 /// Why there is no usable library.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -90,7 +100,7 @@ pub enum RuntimeError {
         version: String,
     },
     /// A version that lacks functions that perfrun needs.
-    #[error("{package} {version} is too old: perfrun needs {} or newer", super::library::oldest())]
+    #[error("{package} {version} is too old: perfrun needs {} or newer", oldest())]
     #[diagnostic(help("name a newer one, such as {}", super::PINNED))]
     TooOldToFetch {
         package: &'static str,

@@ -3,55 +3,20 @@
 //! Input: what the user named, the environment, the cache, `PATH`, the loader's folders. Output: a [`Library`].
 //! Deliberately absent: how each place is looked at (`library`, `cache`, `elsewhere`).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracing::{debug, info};
 
 use super::cache::{cached, install_with};
 use super::error::RuntimeError;
-use super::library::{self, Library, Machine, Origin};
+use super::library::{self, Library, Machine};
+use super::origin::Origin;
+use super::places::Places;
 use super::wheel::{Brings, Wheel};
 use super::{PINNED, Progress, cuda, elsewhere};
 use crate::experiment::{Package, Runtime};
 
-/// Every place where a library, or the means to fetch one, can be.
-#[derive(Clone, Debug)]
-pub(super) struct Places {
-    /// `--runtime`.
-    pub(super) flag: Option<PathBuf>,
-    /// `ORT_DYLIB_PATH`.
-    pub(super) environment: Option<PathBuf>,
-    /// The folder of perfrun's own executable: the Python environment around it, where pip installed it there.
-    pub(super) own: Option<PathBuf>,
-    pub(super) cache: PathBuf,
-    /// The folders of `PATH`.
-    pub(super) programs: Vec<PathBuf>,
-    /// The folders of the system's loader.
-    pub(super) system: Vec<PathBuf>,
-}
-
 impl Places {
-    /// As this process's environment has them.
-    pub(super) fn of_this_machine(flag: Option<&Path>, cache: &Path) -> Self {
-        let environment = std::env::var_os("ORT_DYLIB_PATH").filter(|path| !path.is_empty());
-        let programs = std::env::var_os("PATH").map(|paths| std::env::split_paths(&paths).collect());
-        Places {
-            flag: flag.map(Path::to_owned),
-            environment: environment.map(PathBuf::from),
-            own: std::env::current_exe().ok().and_then(|file| Some(file.parent()?.to_owned())),
-            cache: std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned()),
-            programs: programs.unwrap_or_default(),
-            system: elsewhere::loader_folders(),
-        }
-    }
-
-    /// A cache and nothing else, for tests.
-    #[cfg(test)]
-    pub(super) fn nowhere(cache: &Path) -> Self {
-        let (programs, system) = (Vec::new(), Vec::new());
-        Places { flag: None, environment: None, own: None, cache: cache.to_owned(), programs, system }
-    }
-
     fn find(&self, package: Package) -> Result<Option<Library>, RuntimeError> {
         if let Some(flag) = &self.flag {
             return library::named(flag, Origin::Flag).map(Some);
@@ -180,6 +145,8 @@ pub fn find_elsewhere() -> Vec<Library> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::path::PathBuf;
+
     use miette::Diagnostic;
 
     use super::*;

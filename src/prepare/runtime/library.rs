@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
-use super::error::RuntimeError;
-use crate::experiment::{OLDEST_RUNTIME, is_new_enough, version_numbers};
+use super::error::{PLUGIN, RuntimeError, oldest};
+use super::origin::Origin;
+use crate::experiment::{is_new_enough, version_numbers};
 
 /// An ONNX Runtime library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,47 +46,6 @@ pub struct Libraries {
     pub runtimes: Vec<Option<Library>>,
     /// Plug-ins by the provider that they bring.
     pub plugins: BTreeMap<String, Library>,
-}
-
-/// Where a library came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// `--runtime` names it.
-    Flag,
-    /// `ORT_DYLIB_PATH` names it.
-    Environment,
-    /// An entry of `runtimes` names it.
-    Specification,
-    /// It was in perfrun's cache.
-    Cache,
-    /// It was fetched just now.
-    Installed,
-    /// The `onnxruntime` package of the Python environment brings it.
-    Python,
-    /// The system's loader knows it.
-    System,
-}
-
-impl Origin {
-    /// The user names it.
-    pub(crate) fn is_named(self) -> bool {
-        matches!(self, Origin::Flag | Origin::Environment | Origin::Specification)
-    }
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Origin::Flag => "`--runtime`",
-            Origin::Environment => "`ORT_DYLIB_PATH`",
-            Origin::Specification => "the specification",
-            Origin::Cache => "the cache",
-            Origin::Installed => "the package index",
-            Origin::Python => "the Python environment",
-            Origin::System => "the system",
-        })
-    }
 }
 
 /// The processor that libraries must be for.
@@ -124,8 +84,6 @@ impl Machine {
 
 /// The function by which ONNX Runtime is opened.
 const RUNTIME: &str = "OrtGetApiBase";
-/// That of a plug-in provider.
-pub(super) const PLUGIN: &str = "CreateEpFactories";
 
 /// The library that a user named: a file, or a folder that holds one.
 pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
@@ -255,12 +213,6 @@ impl Library {
     pub(crate) fn is_older_than(&self, version: &str) -> bool {
         self.version.as_deref().is_some_and(|own| numbers(own) < numbers(version))
     }
-}
-
-/// The oldest version that would do, in words.
-pub(super) fn oldest() -> String {
-    let [major, minor] = OLDEST_RUNTIME;
-    format!("{major}.{minor}")
 }
 
 /// A file with the ELF header of a library for `machine`, and the name of ONNX Runtime's function, for tests.

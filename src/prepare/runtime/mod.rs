@@ -15,7 +15,9 @@ mod elsewhere;
 mod error;
 mod find;
 mod library;
+mod origin;
 mod pip;
+mod places;
 mod wheel;
 
 pub use cache::{cache_folder, find_plugin, find_version, install, install_plugin, list};
@@ -24,7 +26,8 @@ pub use cuda::install_cuda;
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};
 pub(crate) use library::named_plugin;
-pub use library::{Libraries, Library, Origin};
+pub use library::{Libraries, Library};
+pub use origin::Origin;
 
 use std::fmt;
 use std::path::PathBuf;

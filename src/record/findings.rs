@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
 use super::roofline::Roofline;
-use super::sums::{self, Sums};
-use super::{BudgetUsed, FORMAT, Session, StoreError, read_versioned, write_whole};
+use super::sums::{self, COMPLETE, Sums};
+use super::used::Session;
+use super::{BudgetUsed, FORMAT, StoreError, read_versioned, write_whole};
 
 /// The folder of what passes found.
 pub(crate) const PASSES: &str = "passes";
 const SESSIONS: &str = "sessions.json";
 const BUDGET: &str = "budget.json";
-pub(super) const COMPLETE: &str = "complete.json";
 
 /// The findings of one pass.
 pub trait Finding: Serialize + DeserializeOwned + PartialEq {

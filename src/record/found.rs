@@ -1,14 +1,13 @@
-//! What passes find, by pass, and how readers ask for it.
+//! What passes find, by pass.
 
 use std::collections::BTreeMap;
 
 use onnx::precision::{ConversionReport, ProviderClass};
 use serde::{Deserialize, Serialize};
 
-use super::{InferenceCost, Manifest, RuntimeUsed};
+use super::used::InferenceCost;
 use crate::device::look::Look;
 use crate::experiment::{DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
-use crate::plan::Cell;
 use crate::prepare::models::Recipe;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
@@ -247,72 +246,4 @@ pub enum VariantOrigin {
         /// Path relative to the root.
         path: String,
     },
-}
-
-impl Manifest {
-    /// The files of variants that are not run with the model's own.
-    pub fn variant_files(&self) -> &[VariantFile] {
-        self.findings.convert.as_ref().map_or(&[], |found| &found.variant_files)
-    }
-
-    /// The file of a cell's variant, if it is not the model's own.
-    pub fn variant_file(&self, cell: &Cell) -> Option<&VariantFile> {
-        let provider = ProviderClass::of(&self.experiment.devices.get(cell.device().place())?.provider);
-        let is_it =
-            |file: &&VariantFile| (file.model, file.variant, file.provider) == (cell.model(), cell.variant(), provider);
-        self.variant_files().iter().find(is_it)
-    }
-
-    /// Iterations per sample by group, from the rehearsal; 0 where no cell of the group ran.
-    pub fn iterations(&self) -> &[u32] {
-        self.findings.rehearsal.as_ref().map_or(&[], |found| &found.iterations)
-    }
-
-    /// What a search found about the batch of a cell.
-    pub fn search_of(&self, cell: &Cell) -> Option<&CellSearch> {
-        let searched = self.findings.search.as_ref()?;
-        searched.searches.iter().find(|search| {
-            let of = self.plan.cells.get(search.cell as usize);
-            of.is_some_and(|other| other.id == cell.id)
-        })
-    }
-
-    /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
-    pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, RuntimeUsed)> {
-        let named = self.plan.names_of::<RuntimeIndex>().iter().zip(&self.runtimes).enumerate();
-        let named = named.filter_map(|(index, (name, used))| Some((Some(name.as_str()), used.as_ref()?, index)));
-        let alone = self.runtime.iter().map(|used| (None, used, 0));
-        alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index.into())))
-    }
-
-    /// A library with what it said of itself.
-    fn as_it_said(&self, used: &RuntimeUsed, runtime: RuntimeIndex) -> RuntimeUsed {
-        let mut used = used.clone();
-        let libraries = self.findings.rehearsal.iter().flat_map(|found| &found.libraries);
-        if let Some(said) = libraries.into_iter().find(|said| said.runtime == runtime) {
-            used.version = said.version.clone().or(used.version);
-            used.build.clone_from(&said.build);
-        }
-        used
-    }
-
-    /// How like the reference's the outputs of cells are, on data where a variant was run over some, in plan order.
-    pub fn fidelity(&self) -> Vec<&CellFidelity> {
-        let on_data = self.findings.accuracy.as_ref().map_or(&[][..], |found| &found.fidelity);
-        let random = self.findings.outputs.as_ref().map_or(&[][..], |found| &found.fidelity);
-        let by_cell: BTreeMap<u32, &CellFidelity> =
-            random.iter().chain(on_data).map(|known| (known.cell, known)).collect();
-        by_cell.into_values().collect()
-    }
-
-    /// How right variants are on the data.
-    pub fn accuracy(&self) -> &[VariantAccuracy] {
-        self.findings.accuracy.as_ref().map_or(&[], |found| &found.accuracy)
-    }
-
-    /// How right a cell's variant is, if it was run with data.
-    pub fn accuracy_of(&self, cell: &Cell) -> Option<&VariantAccuracy> {
-        let is_like = |measured: &Cell| measured.differs_in_input_alone(cell);
-        self.accuracy().iter().find(|known| self.plan.cells.get(known.cell as usize).is_some_and(is_like))
-    }
 }

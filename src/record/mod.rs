@@ -10,6 +10,7 @@ pub(crate) mod findings;
 pub(crate) mod found;
 pub(crate) mod git;
 pub(crate) mod journal;
+mod known;
 pub(crate) mod local;
 pub(crate) mod manifest;
 pub(crate) mod merge;
@@ -20,6 +21,7 @@ pub(crate) mod roofline;
 pub(crate) mod samples;
 mod series;
 mod sums;
+mod used;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -34,12 +36,13 @@ pub(crate) use found::{
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
-pub use manifest::{Manifest, ModelFile, RuntimeUsed, Session, SpecSource};
+pub use manifest::Manifest;
 
-pub(crate) use manifest::{DatasetFile, InferenceCost};
 pub(crate) use project_root::LATEST;
 pub use project_root::ProjectRoot;
 pub(crate) use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
+pub(crate) use used::{DatasetFile, InferenceCost, MachineUsed};
+pub use used::{ModelFile, RuntimeUsed, Session, SpecSource};
 
 use crate::data::table::FileError;
 use reading::plain_file;

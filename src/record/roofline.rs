@@ -1,14 +1,12 @@
-//! What the machine was seen to do at most, and what each cell asks of it (method 5.6).
+//! What the machine was seen to do at most, and how much data a bandwidth limits (method 5.6).
 //!
-//! Input: what the pass before the first block measured. Output: the roofs of a cell. Deliberately absent: what the cell
+//! Input: what the pass before the first block measured. Output: values as they are stored. Deliberately absent: the limits of a cell (`known`), what the cell
 //! achieves, and what is said about it (`judge`).
 
 use onnx::cost::Arithmetic;
 use serde::{Deserialize, Serialize};
 
-use super::Manifest;
-use crate::experiment::{Device, LowerPrecision, ModelIndex, Precision, VariantIndex};
-use crate::plan::Cell;
+use crate::experiment::{Device, ModelIndex, VariantIndex};
 
 /// What the machine was seen to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -93,7 +91,7 @@ pub struct FileArithmetic {
     pub arithmetic: Arithmetic,
 }
 
-fn cpu() -> String {
+pub(super) fn cpu() -> String {
     Device::CPU.to_owned()
 }
 
@@ -131,126 +129,6 @@ impl Traffic {
         let weights = (Stream::Weights, self.weights, size_class(self.weights));
         let activations = (Stream::Activations, self.activations, size_class(self.largest_activations));
         [weights, activations].into_iter().filter_map(|(of, bytes, within)| Some((of, bytes, within?)))
-    }
-}
-
-/// Half precision that is less than so many times as fast as float32 on a processor is float32 behind casts: where it is
-/// the processor's own, it is twice as fast.
-const HALF_IS_FASTER: f64 = 1.5;
-
-impl Manifest {
-    /// What the machine was seen to do; `None` where nobody looked.
-    fn seen(&self) -> Option<&Roofline> {
-        self.findings.peak.as_ref()
-    }
-
-    /// Arithmetic that was seen; nothing where the costs of models are not known.
-    pub fn peaks(&self) -> &[Peak] {
-        self.seen().map_or(&[], |found| &found.peaks)
-    }
-
-    /// Bandwidths that were seen.
-    pub fn bandwidths(&self) -> &[Bandwidth] {
-        self.seen().map_or(&[], |found| &found.bandwidths)
-    }
-
-    /// What starting nodes was seen to take.
-    pub fn launches(&self) -> &[Launching] {
-        self.seen().map_or(&[], |found| &found.launches)
-    }
-
-    fn label_of_device(&self, cell: &Cell) -> String {
-        self.experiment.devices.get(cell.device().place()).map_or_else(cpu, Device::label)
-    }
-
-    /// In which numbers the file of a cell is written: what the file says, and in records that do not have it what the
-    /// variant does.
-    fn written_in(&self, cell: &Cell) -> Arithmetic {
-        let is_its = |file: &&FileArithmetic| (file.model, file.variant) == (cell.model(), cell.variant());
-        if let Some(file) = self.seen().and_then(|found| found.files.iter().find(is_its)) {
-            return file.arithmetic;
-        }
-        match self.precision_of(cell) {
-            Precision::Fp32 => Arithmetic::Float32,
-            Precision::Fp16 => Arithmetic::Float16,
-            Precision::Bf16 => Arithmetic::Bfloat16,
-            Precision::Int8 | Precision::Int4 => Arithmetic::Int8,
-        }
-    }
-
-    /// In which numbers a cell multiplies: those of its file, unless the processor has no such arithmetic, or the provider
-    /// computes float32 in less.
-    pub(crate) fn arithmetic_of(&self, cell: &Cell) -> Arithmetic {
-        let written = self.written_in(cell);
-        let is_half = matches!(written, Arithmetic::Float16 | Arithmetic::Bfloat16);
-        let is_cpu = self.experiment.devices.get(cell.device().place()).is_none_or(Device::is_cpu);
-        let rate = |arithmetic| self.fastest(cell, arithmetic).map(|peak| peak.operations_per_s);
-        match (rate(written), rate(Arithmetic::Float32)) {
-            _ if written == Arithmetic::Float32 => self.float32_of(cell),
-            (Some(half), Some(wide)) if is_half && is_cpu && half < HALF_IS_FASTER * wide => Arithmetic::Float32,
-            _ => written,
-        }
-    }
-
-    /// In which numbers the parts of a cell that are in float32 multiply, on its device and with its settings.
-    pub(crate) fn float32_of(&self, cell: &Cell) -> Arithmetic {
-        let lower = self.settings_of(cell).and_then(|(variant, device)| LowerPrecision::of(variant, device)?.to);
-        lower.unwrap_or(Arithmetic::Float32)
-    }
-
-    fn precision_of(&self, cell: &Cell) -> Precision {
-        self.experiment.variants.get(cell.variant().place()).map(|variant| variant.precision).unwrap_or_default()
-    }
-
-    /// What was seen on a cell's device with its threads, or with fewer: it could have used no more of them.
-    fn fastest(&self, cell: &Cell, arithmetic: Arithmetic) -> Option<&Peak> {
-        let (device, threads) = (self.label_of_device(cell), self.threads_of(cell));
-        let is_it = |peak: &&Peak| peak.device == device && peak.threads <= threads && peak.arithmetic == arithmetic;
-        let peaks = self.peaks().iter().filter(is_it);
-        peaks.max_by(|one, two| one.operations_per_s.total_cmp(&two.operations_per_s))
-    }
-
-    /// The most arithmetic that a cell could do: in its own numbers or in those of float32, in which parts of every model
-    /// stay, whichever is faster. `None` where its own was not measured.
-    pub(crate) fn peak_of(&self, cell: &Cell) -> Option<&Peak> {
-        let own = self.fastest(cell, self.arithmetic_of(cell))?;
-        let wide = self.fastest(cell, self.float32_of(cell));
-        Some(wide.filter(|wide| wide.operations_per_s > own.operations_per_s).unwrap_or(own))
-    }
-
-    /// The bandwidth at which a cell goes through so many bytes again and again: the most that was seen of as many or
-    /// more, for fewer bytes move no slower.
-    pub(crate) fn bandwidth_of(&self, cell: &Cell, of: Stream, of_bytes: u64) -> Option<f64> {
-        let (device, threads) = (self.label_of_device(cell), self.threads_of(cell));
-        let is_it = |seen: &&Bandwidth| {
-            seen.device == device && seen.threads <= threads && seen.of == of && seen.of_bytes >= of_bytes
-        };
-        self.bandwidths().iter().filter(is_it).map(|seen| seen.bytes_per_s).max_by(f64::total_cmp)
-    }
-
-    /// What starting the nodes of a cell takes: the least that was seen with its threads or fewer.
-    pub(crate) fn launching_of(&self, cell: &Cell) -> Option<&Launching> {
-        let (device, threads) = (self.label_of_device(cell), self.threads_of(cell));
-        let seen = self.launches().iter().filter(|seen| seen.device == device && seen.threads <= threads);
-        seen.min_by(|one, two| one.node_ns.total_cmp(&two.node_ns))
-    }
-
-    /// What an inference of a cell must move at least, where that is known.
-    pub(crate) fn traffic_of(&self, cell: &Cell) -> Option<Traffic> {
-        self.traffic_in(cell, self.arithmetic_of(cell))
-    }
-
-    /// The same, if it multiplies such numbers.
-    pub(crate) fn traffic_in(&self, cell: &Cell, arithmetic: Arithmetic) -> Option<Traffic> {
-        const INT4_WEIGHT: f64 = 0.5;
-        let moved = self.cost(cell)?.products?;
-        let number = arithmetic.bytes();
-        let weight = if self.precision_of(cell) == Precision::Int4 { INT4_WEIGHT } else { number };
-        Some(Traffic {
-            weights: moved.weights as f64 * weight,
-            activations: moved.activations as f64 * number,
-            largest_activations: moved.largest_activations as f64 * number,
-        })
     }
 }
 

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::archive::{files_of_record, is_of_record};
-use super::{StoreError, findings, journal};
+use super::{StoreError, journal};
 use crate::data::digest;
+
+/// The mark of a complete record.
+pub(super) const COMPLETE: &str = "complete.json";
 
 /// SHA-256 of each file as hex, by its path below the record's folder.
 pub(crate) type Sums = BTreeMap<String, String>;
@@ -46,7 +49,7 @@ fn summed(folder: &Path) -> impl Iterator<Item = String> {
     files_of_record(folder)
         .into_iter()
         .map(|path| path.replace(std::path::MAIN_SEPARATOR, "/"))
-        .filter(move |path| path != findings::COMPLETE && !path.starts_with(&journal))
+        .filter(move |path| path != COMPLETE && !path.starts_with(&journal))
 }
 
 fn sum(folder: &Path, path: &str) -> Result<String, StoreError> {

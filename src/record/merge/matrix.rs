@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::super::Manifest;
-use super::super::manifest::MachineUsed;
 use super::{MergeError, Part};
 use crate::experiment::{AxisMap, Device, DeviceIndex, Entries, Experiment, Point};
 use crate::plan::{Cell, CellId, Group, Plan, Skip, SkipKind};
+use crate::record::MachineUsed;
 
 /// The cells of the whole.
 pub(super) struct Joined {

@@ -10,7 +10,7 @@ mod matrix;
 use std::collections::{BTreeMap, HashMap};
 
 use self::matrix::Joined;
-use super::manifest::MachineUsed;
+use super::MachineUsed;
 use super::{FORMAT, Manifest, StoredRun, journal};
 use crate::experiment::Device;
 use crate::plan::{CellId, SkipKind};

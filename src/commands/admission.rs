@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::prepare::runtime::Libraries;
 use crate::record::ProjectRoot;
 use crate::run::event::Event;
-use crate::run::{self, Prepared, Provenance};
+use crate::run::{Prepared, Provenance};
 use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::error::Error;
@@ -82,7 +82,7 @@ impl Admission {
         experiment: &Experiment,
         interrupts: &Interrupts,
     ) -> bool {
-        run::devices::try_all(prepared, experiment, &self.libraries, &self.executable, interrupts).is_ok()
+        prepared.try_devices(experiment, &self.libraries, &self.executable, interrupts).is_ok()
     }
 
     /// Tells those who wait for the machine how long that will be, once it is known.

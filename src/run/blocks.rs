@@ -5,11 +5,9 @@ use super::finish::{Slot, store_run};
 use super::forecast;
 use super::schedule::{self, Turn};
 use super::session::{RunError, Session};
-use crate::experiment::Warmup;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
-use crate::vocabulary::quantity::Nanos;
 use crate::worker::{Afterwards, RunPlan};
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
@@ -64,7 +62,7 @@ fn one_run(
     let plan = RunPlan {
         request: job.request(cell, arm, run),
         warmup: measure.warmup,
-        at_least: least_warmup(job, cell),
+        at_least: job.least_warmup(cell),
         iterations,
         stop: Some(measure.stop),
         afterwards: afterwards(job, cell, turn),
@@ -82,20 +80,6 @@ pub(super) fn afterwards(job: &Job, cell: &Cell, turn: &Turn) -> Afterwards {
         return Afterwards::default();
     }
     Afterwards { profile: (!job.is_measured(cell)).then_some(ITERATIONS), in_flight: job.measure().pipelined }
-}
-
-/// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
-/// as long, so that arms that are compared do not differ in it, and neither do blocks (method 2.3).
-///
-/// It comes from stored runs, so a resumed record goes on with the same.
-pub(super) fn least_warmup(job: &Job, cell: &Cell) -> Nanos {
-    if !matches!(job.measure().warmup, Warmup::Adaptive { .. }) {
-        return Nanos(0);
-    }
-    let group = &job.plan().groups[cell.group as usize];
-    let pilots = group.cells.iter().filter_map(|member| job.pilot(job.cell(*member as usize)));
-    let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
-    Nanos(completed.map(|pilot| pilot.data.warmup.span_ns()).max().unwrap_or(0))
 }
 
 /// Adds the outcomes of runs that nobody started, so that every run that was to be carried out has exactly one.

@@ -10,8 +10,8 @@ use onnx::precision::{ModelNames, ProviderClass};
 use onnx::proto::ModelProto;
 use reading::yaml::scalar;
 
+use super::error::PrepareError;
 use super::model::PreparedModel;
-use super::prepare::PrepareError;
 use crate::experiment::{Experiment, ModelIndex, Precision, VariantIndex};
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::prepare::models::{Recipe, nothing_to_convert};

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use tracing::info;
 
 use super::Job;
+use super::analyses;
 use super::dataset;
+use super::error::PrepareError;
 use super::files::{changed_input, changed_model};
 use super::model::PreparedModel;
-use super::prepare::{PrepareError, Prepared, prepare};
-use super::provenance::{describe_libraries, describe_library, describe_model, hash_files, session};
+use super::prepare::{Prepared, prepare};
+use super::provenance::{describe_data, describe_libraries, describe_library, describe_model, hash_files, session};
 use crate::data::digest;
 use crate::experiment::{Design, Experiment};
 use crate::machine::host::{self, Host};
@@ -145,7 +147,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
 
 /// What the record says about the data of each model; nothing where no model has any.
 fn describe_datasets(models: &[PreparedModel], place: &ProjectRoot) -> Result<Vec<Option<DatasetFile>>, PrepareError> {
-    let one = |model: &PreparedModel| model.data.as_ref().map(|data| dataset::describe(data, place)).transpose();
+    let one = |model: &PreparedModel| model.data.as_ref().map(|data| describe_data(data, place)).transpose();
     let described = models.iter().map(one).collect::<Result<Vec<_>, PrepareError>>()?;
     Ok(if described.iter().any(Option::is_some) { described } else { Vec::new() })
 }
@@ -185,7 +187,9 @@ pub(crate) fn resume(
     }
     record.begin_session(session(command))?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
+    let mut job = Job::new(record, models, libraries.clone(), local.spec_folder, executable);
+    analyses::replay(&mut job);
+    Ok(job)
 }
 
 /// What a resumed record must find as it was.

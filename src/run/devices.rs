@@ -11,13 +11,12 @@ use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 use onnx::{Dimension, ElementType};
 use tracing::info;
 
-use super::prepare::Prepared;
 use super::session::Session;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Device, Experiment, Plugin, Provider, Supply};
 use crate::machine::kernel::Kernel;
 use crate::plan::{Cell, Skip, SkipKind};
-use crate::prepare::runtime::{Libraries, Library};
+use crate::prepare::runtime::Library;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
 use crate::worker::{Interrupts, StoppedAtOnce, WorkerSession};
@@ -41,54 +40,9 @@ fn skip(device: &Device, reason: &str, remedy: Option<String>) -> Skip {
     Skip { kind: SkipKind::Device, reason: format!("{}: {reason}", device.label()), remedy }
 }
 
-/// Tries every device but the CPU that a cell still needs, with each of its runtimes, and skips the cells of those that
-/// cannot be used.
-///
-/// # Errors
-///
-/// If the user stopped it.
-pub(crate) fn try_all(
-    prepared: &mut Prepared,
-    experiment: &Experiment,
-    libraries: &Libraries,
-    executable: &Path,
-    interrupts: &Interrupts,
-) -> Result<(), StoppedAtOnce> {
-    let needed: Vec<(usize, usize)> = {
-        let places = prepared.plan.runnable().map(|(_, cell)| (cell.runtime().place(), cell.device().place()));
-        let mut places: Vec<(usize, usize)> =
-            places.filter(|(_, device)| !experiment.devices[*device].is_cpu()).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
-    };
-    for (runtime, index) in needed {
-        let device = &experiment.devices[index];
-        let Some(Some(library)) = libraries.runtimes.get(runtime) else { continue };
-        for cell in 0..prepared.plan.cells.len() {
-            let at = &prepared.plan.cells[cell];
-            let is_here = at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index);
-            if let Some(skip) = is_here.then(|| waits_for_graphs(experiment, at, library)).flatten() {
-                prepared.plan.mark_skipped(cell, skip);
-            }
-        }
-        let plugin = libraries.plugins.get(&device.provider).map(|plugin| plugin.path.as_path());
-        let trial = Trial { device, library: &library.path, plugin, executable };
-        let Some(absence) = trial.carry_out(interrupts)? else { continue };
-        for cell in 0..prepared.plan.cells.len() {
-            let at = &prepared.plan.cells[cell];
-            if at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index) {
-                prepared.plan.mark_skipped(cell, absence.clone());
-            }
-        }
-        prepared.devices[index].get_or_insert(absence);
-    }
-    Ok(())
-}
-
 /// Why several inferences cannot be in flight: before this version ONNX Runtime waits at the end of every replay of a CUDA
 /// graph, although it is asked not to (microsoft/onnxruntime#28686).
-fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &Library) -> Option<Skip> {
+pub(super) fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &Library) -> Option<Skip> {
     const REPLAYS_WITHOUT_WAITING: &str = "1.28.0";
     let replays = Provider::replays(&experiment.variants[cell.variant()], &experiment.devices[cell.device()]);
     let waits = experiment.measure.pipelined.is_some() && replays && library.is_older_than(REPLAYS_WITHOUT_WAITING);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use onnx::read_header;
 
 use super::dataset;
+use super::error::PrepareError;
 use super::model;
-use super::prepare::PrepareError;
 use super::provenance::hash_files;
 use crate::experiment::Experiment;
 use crate::record::{Manifest, VariantFile, VariantOrigin};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use statistics::autocorrelation::autocorrelation_time;
 use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
+use super::Job;
 use super::need::per_round;
-use super::{Job, blocks};
 use crate::experiment::{Cache, Design, Measure, Rebuild};
 use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use crate::record::{Outcome, StoredRun};
@@ -101,7 +101,7 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
         noise: noise(pilot).unwrap_or(0.0),
         source: Source::Rehearsal,
     };
-    time_of_seen_run(measure, seen, blocks::least_warmup(job, cell))
+    time_of_seen_run(measure, seen, job.least_warmup(cell))
 }
 
 /// What the pilot took from the start of its process to the end of its first inference.

@@ -152,7 +152,7 @@ impl<'a> LiveWorkers<'a> {
     }
 
     fn warm(&self, member: &Member<'_>) -> Command {
-        let at_least = blocks::least_warmup(self.job, &member.cell);
+        let at_least = self.job.least_warmup(&member.cell);
         let rule = self.job.measure().warmup;
         Command::Warm { rule, at_least, iterations: self.iterations(&member.cell) }
     }

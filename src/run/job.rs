@@ -11,10 +11,11 @@ use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex};
+use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex, Warmup};
 use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::Libraries;
 use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
+use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{self, Failure, FailureKind, Kind};
 
 /// A record in the making.
@@ -121,7 +122,6 @@ impl Job {
             // It was run so by an earlier session; a file that changed since is found before anything is run with it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
-        DecidedGroups::replay(&mut job);
         job
     }
 
@@ -245,6 +245,20 @@ impl Job {
     /// The pilot of a cell.
     pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
         self.record.runs.get(*self.index.pilots.get(&cell.id)?)
+    }
+
+    /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
+    /// as long, so that arms that are compared do not differ in it, and neither do blocks (method 2.3).
+    ///
+    /// It comes from stored runs, so a resumed record goes on with the same.
+    pub(super) fn least_warmup(&self, cell: &Cell) -> Nanos {
+        if !matches!(self.measure().warmup, Warmup::Adaptive { .. }) {
+            return Nanos(0);
+        }
+        let group = &self.plan().groups[cell.group as usize];
+        let pilots = group.cells.iter().filter_map(|member| self.pilot(self.cell(*member as usize)));
+        let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
+        Nanos(completed.map(|pilot| pilot.data.warmup.span_ns()).max().unwrap_or(0))
     }
 
     /// Whether this run has an outcome already.

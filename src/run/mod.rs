@@ -3,6 +3,7 @@
 //! Input: a [`Job`] (record, shapes, library). Output: the same record with what passes found and with its runs. Every
 //! finished run is in the journal before the next one starts. Printing is the listener's business.
 
+mod analyses;
 pub(crate) mod blocks;
 pub(crate) mod budget;
 pub(crate) mod codes;
@@ -11,6 +12,7 @@ pub(crate) mod create;
 pub(crate) mod dataset;
 pub(crate) mod devices;
 pub(crate) mod duet;
+pub(crate) mod error;
 pub(crate) mod event;
 mod files;
 pub(crate) mod finish;
@@ -41,7 +43,6 @@ pub(crate) use session::Session;
 use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
-use self::need::DecidedGroups;
 use self::session::RunError;
 use crate::device::{Gpu, is_slowed_for_heat};
 use crate::experiment::Design;
@@ -160,7 +161,7 @@ fn measure_blocks(
         }
         // A block of an earlier session passes in no time.
         of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
-        DecidedGroups::analyse(job, number + 1);
+        analyses::analyse(job, number + 1);
         if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
         }
@@ -236,5 +237,5 @@ fn keep_to_budget(
 /// Blocks at the beginning of which every run that is to be carried out has its outcome.
 fn whole_blocks(job: &Job) -> u32 {
     let blocks = 0..schedule::blocks(job.plan(), job.measure().design);
-    blocks.take_while(|block| need::is_whole(job, *block)).count() as u32
+    blocks.take_while(|block| analyses::is_whole(job, *block)).count() as u32
 }

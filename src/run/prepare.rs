@@ -3,177 +3,24 @@
 //! Nothing is written here; [`super::create`] makes the record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use onnx::Interface;
 use onnx::precision::ProviderClass;
-use onnx::{Interface, OnnxError, ShapeError};
-use reading::nearest;
 
 use super::convertible;
 use super::dataset::{self, DatasetError};
 use super::devices;
 use super::duet::{self, DuetError};
+use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
 use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
-use crate::plan::{self, Facts, Plan, PlanError, Skip};
-use crate::record::StoreError;
+use crate::plan::{self, Facts, Plan, Skip};
+use crate::prepare::runtime::Libraries;
 use crate::worker::backend;
-
-/// Why an experiment cannot be carried out on this host.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum PrepareError {
-    /// The matrix.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// Inputs of models whose size nobody said.
-    #[error("{}", open_dimensions(.0))]
-    #[diagnostic(help("{}", open_remedies(.0)))]
-    OpenDimensions(Vec<OpenDimensions>),
-    /// Data that do not fit.
-    #[error("model `{model}`, dataset {}: {}", .file.display(), without_path(.file, .problem))]
-    Dataset {
-        /// The model.
-        model: String,
-        /// The dataset's file.
-        file: PathBuf,
-        /// What is wrong.
-        problem: Box<DatasetError>,
-    },
-    /// Values that do not fit.
-    #[error("model `{model}`, input `{input}`{}", place(.file.as_deref(), .problem))]
-    Feed {
-        /// The model.
-        model: String,
-        /// The input point.
-        input: String,
-        /// The file that it names.
-        file: Option<PathBuf>,
-        /// What is wrong.
-        problem: Box<DatasetError>,
-    },
-    /// Names in `convert: { keep: [...] }` that no model has.
-    #[error("variant `{variant}`: `keep`: {problem} of its models")]
-    #[diagnostic(help("{help}"))]
-    Keep {
-        variant: String,
-        /// Which words.
-        problem: String,
-        /// What may be meant.
-        help: String,
-    },
-    /// A model without all of its files.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Model(#[from] OnnxError),
-    /// A file that the record names cannot be read.
-    #[error("cannot read {path}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A record that cannot be taken up, because it would mix two things in one.
-    #[error("cannot resume {record}: {what} has changed")]
-    #[diagnostic(help("start a new record: run the specification without --resume"))]
-    Changed {
-        /// The record's folder.
-        record: PathBuf,
-        /// What has changed.
-        what: String,
-    },
-    /// A record of an earlier format, to which nothing is added: its runs would be of two versions of perfrun.
-    #[error("cannot resume {record}: it is from an older perfrun, in format {format}")]
-    #[diagnostic(help("render it with `perfrun report`, or start a new record without --resume"))]
-    Earlier {
-        /// The record's folder.
-        record: PathBuf,
-        format: u32,
-    },
-    /// Two arms at the same time.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Duet(#[from] DuetError),
-    /// The record.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl PrepareError {
-    /// Whether another machine could carry out the same specification.
-    pub(crate) fn is_of_this_machine(&self) -> bool {
-        matches!(self, PrepareError::Duet(DuetError::Threads { .. } | DuetError::Cores(_)))
-    }
-}
-
-/// The problem, which may begin with the file.
-fn without_path(file: &Path, problem: &DatasetError) -> String {
-    let text = problem.to_string();
-    text.strip_prefix(&format!("{}: ", file.display())).map_or(text.clone(), str::to_owned)
-}
-
-/// `, file inputs.npz: array ...`
-fn place(file: Option<&Path>, problem: &DatasetError) -> String {
-    match file {
-        Some(file) => format!(", file {}: {}", file.display(), without_path(file, problem)),
-        None => format!(": {problem}"),
-    }
-}
-
-/// Models that lack the same sizes.
-#[derive(Debug)]
-pub struct OpenDimensions {
-    problem: ShapeError,
-    models: Vec<String>,
-    /// No model of the experiment has them.
-    are_all: bool,
-}
-
-impl OpenDimensions {
-    /// One for each different problem.
-    fn group(problems: Vec<(String, ShapeError)>, models: usize) -> Vec<Self> {
-        let mut groups: Vec<OpenDimensions> = Vec::new();
-        for (model, problem) in problems {
-            let told = |problem: &ShapeError| (problem.to_string(), problem.remedy());
-            match groups.iter_mut().find(|group| told(&group.problem) == told(&problem)) {
-                Some(group) if !group.models.contains(&model) => group.models.push(model),
-                Some(_) => {}
-                None => groups.push(OpenDimensions { problem, models: vec![model], are_all: false }),
-            }
-        }
-        groups.iter_mut().for_each(|group| group.are_all = group.models.len() == models);
-        groups
-    }
-
-    /// `` `m1`, `m2`, `m3` and 2 others ``
-    fn names(&self) -> String {
-        const MOST: usize = 3;
-        let names: Vec<&str> = self.models.iter().map(String::as_str).collect();
-        match names.len() {
-            all if all <= MOST + 1 => nearest::list(&names, "and"),
-            all => {
-                let shown: Vec<String> = names[..MOST].iter().map(|name| format!("`{name}`")).collect();
-                format!("{} and {} others", shown.join(", "), all - MOST)
-            }
-        }
-    }
-}
-
-/// Sizes for all models would rule out those that have no such dimension.
-fn open_remedies(groups: &[OpenDimensions]) -> String {
-    let remedy = |group: &OpenDimensions| match group.are_all {
-        true => group.problem.remedy(),
-        false => format!("for {}, each in its entry of `models`: {}", group.names(), group.problem.remedy()),
-    };
-    groups.iter().map(remedy).collect::<Vec<_>>().join("\n")
-}
-
-fn open_dimensions(groups: &[OpenDimensions]) -> String {
-    groups.iter().map(|group| format!("{}: {}", group.names(), group.problem)).collect::<Vec<_>>().join("\n")
-}
+use crate::worker::{Interrupts, StoppedAtOnce};
 
 /// A plan with what host and files say about it; nothing is written yet.
 #[derive(Clone, Debug)]
@@ -191,6 +38,51 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// Tries every device but the CPU that a cell still needs, with each of its runtimes, and skips the cells of those that
+    /// cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// If the user stopped it.
+    pub(crate) fn try_devices(
+        &mut self,
+        experiment: &Experiment,
+        libraries: &Libraries,
+        executable: &Path,
+        interrupts: &Interrupts,
+    ) -> Result<(), StoppedAtOnce> {
+        let needed: Vec<(usize, usize)> = {
+            let places = self.plan.runnable().map(|(_, cell)| (cell.runtime().place(), cell.device().place()));
+            let mut places: Vec<(usize, usize)> =
+                places.filter(|(_, device)| !experiment.devices[*device].is_cpu()).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        };
+        for (runtime, index) in needed {
+            let device = &experiment.devices[index];
+            let Some(Some(library)) = libraries.runtimes.get(runtime) else { continue };
+            for cell in 0..self.plan.cells.len() {
+                let at = &self.plan.cells[cell];
+                let is_here = at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index);
+                if let Some(skip) = is_here.then(|| devices::waits_for_graphs(experiment, at, library)).flatten() {
+                    self.plan.mark_skipped(cell, skip);
+                }
+            }
+            let plugin = libraries.plugins.get(&device.provider).map(|plugin| plugin.path.as_path());
+            let trial = devices::Trial { device, library: &library.path, plugin, executable };
+            let Some(absence) = trial.carry_out(interrupts)? else { continue };
+            for cell in 0..self.plan.cells.len() {
+                let at = &self.plan.cells[cell];
+                if at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index) {
+                    self.plan.mark_skipped(cell, absence.clone());
+                }
+            }
+            self.devices[index].get_or_insert(absence);
+        }
+        Ok(())
+    }
+
     /// Why devices of cells that would otherwise run cannot be used here.
     pub fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
         let used = |device: usize, absence: &Skip| {
@@ -288,22 +180,4 @@ fn duet_cores(experiment: &Experiment) -> Result<Option<[Vec<u32>; 2]>, DuetErro
         environment.need(duet::check_threads(experiment, first.len()))?;
     }
     Ok(sets)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_several_models_lack_is_told_once() {
-        let problems = |count: u32| (1..=count).map(|number| (format!("m{number}"), ShapeError::NoBatch)).collect();
-        let all = OpenDimensions::group(problems(6), 6);
-        let problem = ShapeError::NoBatch;
-        assert_eq!(open_dimensions(&all), format!("`m1`, `m2`, `m3` and 3 others: {problem}"));
-        assert_eq!(open_remedies(&all), problem.remedy());
-        // Sizes for all models would skip the third.
-        let some = OpenDimensions::group(problems(2), 3);
-        let remedy = format!("for `m1` and `m2`, each in its entry of `models`: {}", problem.remedy());
-        assert_eq!(open_remedies(&some), remedy);
-    }
 }

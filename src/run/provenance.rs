@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use onnx::proto::ModelProto;
 use onnx::{ModelHeader, Resolved};
 
+use super::dataset::{self, ModelData};
+use super::error::PrepareError;
 use super::model::PreparedModel;
-use super::prepare::PrepareError;
 use crate::data::digest;
 use crate::experiment::InputPoint;
 use crate::prepare::runtime::Library;
-use crate::record::{InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
+use crate::record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
 pub(super) fn session(command: String) -> Session {
@@ -89,8 +90,23 @@ pub(super) fn hash_files(files: &[PathBuf]) -> Result<String, PrepareError> {
 }
 
 /// SHA-256 of each file, by its path.
-pub(super) fn hash_each(files: &[PathBuf], place: &ProjectRoot) -> Result<BTreeMap<String, String>, PrepareError> {
+fn hash_each(files: &[PathBuf], place: &ProjectRoot) -> Result<BTreeMap<String, String>, PrepareError> {
     files.iter().map(|file| Ok((place.relative(file), hash_files(std::slice::from_ref(file))?))).collect()
+}
+
+/// What a record says about the data of a model.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub(super) fn describe_data(data: &ModelData, place: &ProjectRoot) -> Result<DatasetFile, PrepareError> {
+    let files = dataset::files(&data.dataset);
+    Ok(DatasetFile {
+        path: place.relative(&data.dataset.file),
+        sha256: hash_files(&files)?,
+        parts: if files.len() > 1 { hash_each(&files, place)? } else { BTreeMap::new() },
+        items: data.fitted.items,
+    })
 }
 
 /// What a record says about each library.

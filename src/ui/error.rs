@@ -18,7 +18,7 @@ use crate::prepare::models::ObtainError;
 use crate::prepare::runtime::RuntimeError;
 use crate::record::StoreError;
 use crate::report::{ReportError, TemplateError};
-use crate::run::prepare::PrepareError;
+use crate::run::error::PrepareError;
 use crate::spec::SpecError;
 use crate::stat::{ComparisonError, ReadError};
 use crate::worker::lock::LockError;

@@ -1,0 +1,54 @@
+//! Interim analyses of a record that is being measured: after which blocks groups leave (method 4.6).
+//!
+//! An analysis sees the runs before it and nothing else, so that a resumed record, which is analysed again, comes to the
+//! same.
+
+use super::Job;
+use super::need::per_round;
+use super::schedule::{self, Turn};
+use crate::experiment::Design;
+use crate::judge::compare::need::settled;
+use crate::judge::summary::summarize_asked;
+use crate::plan::Cell;
+use crate::record::StoredRun;
+
+/// Analyses again where an earlier session did.
+pub(super) fn replay(job: &mut Job) {
+    let plan = job.plan();
+    let (rounds, blocks) = (plan.rounds, per_round(plan));
+    for round in 0..rounds {
+        for look in job.need.interim_analyses.blocks().take_while(|look| *look < blocks).collect::<Vec<_>>() {
+            let all_are_done = (0..look).all(|block| is_whole(job, round * blocks + block));
+            if !all_are_done {
+                return;
+            }
+            analyse(job, round * blocks + look);
+        }
+    }
+}
+
+/// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks.
+pub(super) fn analyse(job: &mut Job, blocks: u32) {
+    let plan = job.plan();
+    let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));
+    // After the last block of a round there is nothing to leave.
+    if job.need.design == Design::Sequential || in_round == 0 || !job.need.interim_analyses.is_after(in_round) {
+        return;
+    }
+    let first = round * per_round(plan);
+    let is_seen = |run: &&StoredRun| (first..first + in_round).contains(&run.run);
+    let summary = summarize_asked(job.manifest(), job.runs().iter().filter(is_seen));
+    let settled = settled(job.manifest(), &summary);
+    for (group, _) in (0..).zip(settled).filter(|(_, is_settled)| *is_settled) {
+        job.need.left.entry((round, group)).or_insert(in_round);
+    }
+}
+
+/// Whether every turn of a block that is to be carried out has its outcome.
+pub(super) fn is_whole(job: &Job, block: u32) -> bool {
+    let plan = job.plan();
+    let cell = |turn: &Turn| -> &Cell { &plan.cells[turn.cell] };
+    let turns = schedule::block(plan, job.measure().design, block);
+    let mut wanted = turns.iter().filter(|turn| cell(turn).skip.is_none() && job.need.has(plan, turn));
+    wanted.all(|turn| job.is_given_up(cell(turn)) || job.is_done(cell(turn), turn.arm, turn.run))
+}

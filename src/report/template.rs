@@ -11,10 +11,9 @@ mod user;
 pub use reference::reference_markdown;
 pub(crate) use user::{TemplateError, UserTemplate};
 
-use minijinja::functions::Function;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{FunctionArgs, FunctionResult, Rest, Serde};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior, Value};
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Output, State, UndefinedBehavior, Value};
 use serde::Serialize;
 
 use super::ReportError;
@@ -53,27 +52,26 @@ pub(crate) fn render<T: Serialize>(name: &str, page: &T) -> Result<String, Repor
     environment.get_template(name).and_then(|template| template.render(Serde(page))).map_err(failed)
 }
 
-fn environment<'a>() -> Result<Environment<'a>, Error> {
+fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
         .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
     environment.set_auto_escape_callback(escaping);
     environment.set_formatter(write_value);
-    add_filter(&mut environment, "block", |text: &str| Value::from_safe_string(escape::block(text)));
-    add_filter(&mut environment, "code", |text: &str| Value::from_safe_string(escape::code(text)));
-    add_filter(&mut environment, "fenced", |text: &str, language: &str| {
-        Value::from_safe_string(escape::fenced(text, language))
-    });
-    add_filter(&mut environment, "prose", |text: &str| Value::from_safe_string(escape::prose(text)));
-    add_filter(&mut environment, "prose_html", |text: &str| Value::from_safe_string(escape::prose_html(text)));
-    add_filter(&mut environment, "path_html", |text: &str| Value::from_safe_string(escape::path_html(text)));
-    add_filter(&mut environment, "html", |text: &str| {
+    environment.add_filter("block", |text: &str| Value::from_safe_string(escape::block(text)));
+    environment.add_filter("code", |text: &str| Value::from_safe_string(escape::code(text)));
+    environment
+        .add_filter("fenced", |text: &str, language: &str| Value::from_safe_string(escape::fenced(text, language)));
+    environment.add_filter("prose", |text: &str| Value::from_safe_string(escape::prose(text)));
+    environment.add_filter("prose_html", |text: &str| Value::from_safe_string(escape::prose_html(text)));
+    environment.add_filter("path_html", |text: &str| Value::from_safe_string(escape::path_html(text)));
+    environment.add_filter("html", |text: &str| {
         // A line break would end the element's line, and with it what Markdown takes for HTML.
         Value::from_safe_string(escape::html(&text.replace(['\n', '\r'], " ")))
     });
-    add_filter(&mut environment, "line", |text: &str| printable_line(text).into_owned());
-    add_filter(&mut environment, "tex_name", |text: &str| Value::from_safe_string(escape::tex_name(text)));
+    environment.add_filter("line", |text: &str| printable_line(text).into_owned());
+    environment.add_filter("tex_name", |text: &str| Value::from_safe_string(escape::tex_name(text)));
     numbers::add_filters(&mut environment);
     let of_formats = Format::all().filter_map(|format| match format.source() {
         Source::Template(name, text) => Some((name, text)),
@@ -85,29 +83,6 @@ fn environment<'a>() -> Result<Environment<'a>, Error> {
     Ok(environment)
 }
 
-/// Adds a filter of [`reference::FILTERS`], which says how it is written where it is given something else.
-fn add_filter<F, Rv, Args>(environment: &mut Environment<'_>, name: &'static str, filter: F)
-where
-    F: Function<Rv, Args>,
-    Rv: FunctionResult,
-    Args: for<'a> FunctionArgs<'a>,
-{
-    let filter = Value::from_function(filter);
-    let written = reference::FILTERS.iter().find(|(written, _)| reference::filter_name(written) == name);
-    let (written, _) = written.expect("every filter stands in the reference");
-    environment.add_filter(name, move |state: &mut State<'_, '_>, given: Rest<Value>| {
-        filter.call(state, &given).map_err(|error| {
-            let problem = match error.kind() {
-                ErrorKind::MissingArgument => "an argument is missing".to_owned(),
-                ErrorKind::TooManyArguments => "too many arguments".to_owned(),
-                ErrorKind::CannotDeserialize => format!("a {} is no {}", given[0].kind(), &written[..4]),
-                _ => error.detail().unwrap_or_default().to_owned(),
-            };
-            Error::new(ErrorKind::InvalidOperation, format!("filter `{name}`: {problem}; write `{written}`"))
-        })
-    });
-}
-
 fn escaping(name: &str) -> AutoEscape {
     match name.trim_end_matches(".j2").rsplit('.').next() {
         Some("html" | "htm" | "xml" | "svg") => AutoEscape::Html,
@@ -117,7 +92,7 @@ fn escaping(name: &str) -> AutoEscape {
     }
 }
 
-fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
+fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), minijinja::Error> {
     let text = value.to_string();
     let text = printable(&text).into_owned();
     let escaped = match state.auto_escape() {
@@ -127,7 +102,7 @@ fn write_value(output: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value
         AutoEscape::Custom(_) => escape::inline(&text),
         _ => text,
     };
-    output.write_str(&escaped).map_err(Error::from)
+    output.write_str(&escaped).map_err(minijinja::Error::from)
 }
 
 #[cfg(test)]

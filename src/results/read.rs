@@ -112,15 +112,17 @@ fn impossible(results: &Results) -> Option<String> {
         };
         Some(format!("cells[{index}].{}", estimated.or_else(run)?))
     };
-    let rows = results.comparisons.iter().map(|row| (row.ratio, row.low, row.high)).enumerate();
-    let controls = results.controls.iter().map(|row| (row.ratio, row.low, row.high)).enumerate();
-    let compared = rows.map(|row| ("comparisons", row)).chain(controls.map(|row| ("controls", row)));
-    let of_row = |(list, (index, (ratio, low, high))): (&str, (usize, (f64, Option<f64>, Option<f64>)))| {
-        let ratio = (ratio <= 0.0).then(|| format!(".ratio is {}; it must be above 0", Value::from(ratio)));
-        let problem = ratio.or_else(|| inverted(low, high).map(|problem| format!(" {problem}")))?;
+    let of_row = |list: &str, index: usize, ratio: f64, low, high| {
+        let below = (ratio <= 0.0).then(|| format!(".ratio is {}; it must be above 0", Value::from(ratio)));
+        let problem = below.or_else(|| inverted(low, high).map(|problem| format!(" {problem}")))?;
         Some(format!("{list}[{index}]{problem}"))
     };
-    results.cells.iter().enumerate().find_map(of_cell).or_else(|| compared.into_iter().find_map(of_row))
+    let mut rows = results.comparisons.iter().enumerate();
+    let mut controls = results.controls.iter().enumerate();
+    let cells = results.cells.iter().enumerate().find_map(of_cell);
+    cells
+        .or_else(|| rows.find_map(|(index, row)| of_row("comparisons", index, row.ratio, row.low, row.high)))
+        .or_else(|| controls.find_map(|(index, row)| of_row("controls", index, row.ratio, row.low, row.high)))
 }
 
 /// Why a time, a size or a rate cannot be this. A launch overhead is a difference, and may be below zero.

@@ -3,6 +3,7 @@
 mod bounds;
 mod figures;
 mod fixture;
+mod pages;
 mod questions;
 
 use std::collections::BTreeSet;
@@ -39,13 +40,6 @@ fn check(name: &str, text: &str) {
     check_snapshot(&format!("report_{name}"), text);
 }
 
-#[test]
-fn markdown_reads_as_intended() {
-    for (name, fixture) in all() {
-        check(&format!("{name}.md"), &fixture.render().markdown);
-    }
-}
-
 /// Headings of the columns of every table of a page, without their units.
 fn columns(html: &str) -> BTreeSet<String> {
     let heads = html.split("<thead").skip(1).filter_map(|rest| rest.split_once("</thead>"));
@@ -68,38 +62,6 @@ fn every_column_is_explained() {
     assert!(asked.len() > 20, "{asked:?}");
     let unknown: Vec<&String> = asked.iter().filter(|word| explain(word).is_err()).collect();
     assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
-}
-
-#[test]
-fn html_reads_as_intended() {
-    // Style, script and figures are looked at, not diffed; the golden holds what a reader reads.
-    let html = Fixture::choose().render().html;
-    let without = |text: String, open: &str, close: &str| {
-        let mut rest = text.as_str();
-        let mut kept = String::new();
-        while let Some((before, after)) = rest.split_once(open) {
-            kept.push_str(before);
-            rest = after.split_once(close).map_or("", |(_, rest)| rest);
-        }
-        kept + rest
-    };
-    let text = without(without(without(html, "<style>", "</style>"), "<script>", "</script>"), "<svg", "</svg>");
-    check("choose.html", &text);
-}
-
-#[test]
-fn files_for_other_tools_read_as_intended() {
-    for (format, fixture) in [
-        ("latex", Fixture::choose()),
-        ("junit", Fixture::choose()),
-        ("bmf", Fixture::choose()),
-        ("github-action-benchmark", Fixture::choose()),
-    ] {
-        check(&format!("choose.{format}"), &fixture.file(format));
-    }
-    // Names that mean something to TeX and XML.
-    check("hostile.latex", &Fixture::hostile().file("latex"));
-    check("hostile.junit", &Fixture::hostile().file("junit"));
 }
 
 #[test]

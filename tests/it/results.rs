@@ -282,7 +282,7 @@ fn numbers_that_nothing_measures_are_damage_with_their_place() {
         (
             "/cells/1/metrics/peak_rss_bytes/value",
             json!(1e300),
-            "cells[1].metrics.peak_rss_bytes.value is 1e300; nothing is that large",
+            "cells[1].metrics.peak_rss_bytes.value is 1e+300; nothing is that large",
         ),
         (
             "/cells/0/metrics/latency_ns/low",

@@ -77,7 +77,7 @@ fn mistakes_name_file_and_line_and_nothing_is_written() {
         ("{% for cell in cells %}\n{{ cell.latency.text }}\n{% endfor %}\n", "bad.txt:2: "),
         ("a\nb\n{% if %}\n", "bad.txt:3: syntax error"),
         ("{{ results.experiment|shout }}\n", "bad.txt:1: filter shout is unknown"),
-        ("\n{{ cells|path }}\n", "bad.txt:2: filter `path`: a map is no cell; write `cell|path`"),
+        ("\n{{ cells|path }}\n", "bad.txt:2: filter `path`: what it is given is no cell; write `cell|path`"),
     ];
     for (text, says) in cases {
         place.write("bad.txt", text);

@@ -225,7 +225,8 @@ fn not_run(reader: &Reader<'_>) -> Option<String> {
     let runs: u64 = lost.iter().map(|cell| u64::from(cell.not_run)).sum();
     let names: Vec<String> = lost.iter().map(|cell| reader.short_path(&cell.id)).collect();
     (runs > 0).then(|| {
-        let (was, its) = if lost.len() == 1 { ("was", "its") } else { ("were", "their") };
+        let its = if lost.len() == 1 { "its" } else { "their" };
+        let was = if runs == 1 { "was" } else { "were" };
         format!(
             "{} failed in rehearsal or twice in the same way, so {} of {its} runs {was} not started.",
             named(names),

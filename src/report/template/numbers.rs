@@ -7,7 +7,6 @@ use minijinja::{Environment, Error, ErrorKind, Value};
 use serde::{Deserialize, Serialize};
 use statistics::interval::Estimate;
 
-use super::add_filter;
 use crate::experiment::telling_axes;
 use crate::report::format::{Column, shown_interval};
 use crate::results::{CONFIDENCE, Cell, Estimated};
@@ -31,10 +30,10 @@ struct NumberColumn {
 }
 
 pub(super) fn add_filters(environment: &mut Environment<'_>) {
-    add_filter(environment, "path", |cell: Serde<Cell>| cell.path());
-    add_filter(environment, "estimates", |cell: Serde<Cell>| Value::from(Serde(estimates(&cell))));
-    add_filter(environment, "numbers", |cell: Serde<Cell>| Value::from(Serde(numbers(&cell))));
-    add_filter(environment, "with", |cells: Vec<Value>, column: &str| {
+    environment.add_filter("path", |cell: Serde<Cell>| cell.path());
+    environment.add_filter("estimates", |cell: Serde<Cell>| Value::from(Serde(estimates(&cell))));
+    environment.add_filter("numbers", |cell: Serde<Cell>| Value::from(Serde(numbers(&cell))));
+    environment.add_filter("with", |cells: Vec<Value>, column: &str| {
         if MetricReference::of_column(column).is_none() {
             let text = format!("`{column}` is no number of results.json");
             return Err(Error::new(ErrorKind::InvalidOperation, text));
@@ -47,12 +46,12 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
         }
         Ok(found)
     });
-    add_filter(environment, "column", |cells: Serde<Vec<Cell>>, metric: &str| {
+    environment.add_filter("column", |cells: Serde<Vec<Cell>>, metric: &str| {
         let unknown = |error| Error::new(ErrorKind::InvalidOperation, format!("{error}"));
         let reference = metric.parse().map_err(unknown)?;
         Ok::<Value, Error>(Value::from(Serde(number_column(&cells, reference))))
     });
-    add_filter(environment, "axes", |cells: Serde<Vec<Cell>>| {
+    environment.add_filter("axes", |cells: Serde<Vec<Cell>>| {
         telling_axes(cells.iter().map(|cell| &cell.names)).into_iter().map(|axis| axis.singular()).collect::<Vec<_>>()
     });
 }

@@ -3,6 +3,7 @@
 //! Input: a file, and the page that the reports are made from. Output: a text under the file's name without `.j2`. What is
 //! wrong with a template is the user's to mend, so errors name the file and underline the line.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,6 +147,19 @@ impl UserTemplate {
             detail if says_all => detail.to_owned(),
             detail => format!("{}: {detail}", error.kind()),
         };
+        let range = error.range().filter(|range| self.text.get(range.clone()).is_some());
+        let reason = match range.clone().and_then(|range| self.misused_filter(error.kind(), range)) {
+            None => reason,
+            Some(name) => {
+                let problem = match error.kind() {
+                    ErrorKind::CannotDeserialize => "what it is given is no cell",
+                    _ => &reason,
+                };
+                let written = FILTERS.iter().find(|(written, _)| filter_name(written) == name);
+                let written = written.map_or(String::new(), |(written, _)| format!("; write `{written}`"));
+                format!("filter `{name}`: {problem}{written}")
+            }
+        };
         // "filter foo is unknown", "`foo` is undefined"
         let word = detail.split([' ', '`']).nth(1).unwrap_or_default();
         let meant = nearest(word, names.iter().map(String::as_str));
@@ -163,9 +177,22 @@ impl UserTemplate {
                 printable(&self.path.display().to_string()),
                 printable_in_place(&self.text).into_owned(),
             )),
-            at: self.span_of(line),
+            at: range.map_or_else(|| self.span_of(line), |range| (range.start, range.len()).into()),
             help,
         }
+    }
+
+    /// The filter at a place of the text, if what is wrong is how it is used: minijinja does not say its name.
+    fn misused_filter(&self, kind: ErrorKind, place: Range<usize>) -> Option<&str> {
+        let is_misuse = matches!(
+            kind,
+            ErrorKind::InvalidOperation
+                | ErrorKind::MissingArgument
+                | ErrorKind::TooManyArguments
+                | ErrorKind::CannotDeserialize
+        );
+        let is_filter = is_misuse && self.text[..place.start].trim_end().ends_with('|');
+        self.text[place].split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|_| is_filter)
     }
 
     /// A line without the room around it, in bytes.
@@ -231,15 +258,28 @@ mod tests {
     }
 
     #[test]
+    fn every_filter_of_the_reference_is_one() {
+        let environment = environment().unwrap();
+        for (written, _) in FILTERS {
+            let text = format!("{{{{ 1|{} }}}}", filter_name(written));
+            let filled = environment.template_from_named_str("a.txt", &text).unwrap().render(());
+            assert!(filled.is_err_and(|error| error.kind() != ErrorKind::UnknownFilter), "{written}");
+        }
+    }
+
+    #[test]
     fn mistakes_with_filters_say_how_they_are_written() {
         let path = "write `cell|path`";
         for (text, reason, help) in [
             ("{{ cells|path }}", path, "docs/reference"),
-            ("{{ 1|path }}", "a number is no cell", ""),
+            ("{{ 1|path }}", "filter `path`: what it is given is no cell; write `cell|path`", ""),
             ("{{ 'a'|code(3) }}", "filter `code`: too many arguments; write `text|code`", ""),
-            ("{{ 'a'|fenced }}", "filter `fenced`: an argument is missing; write `text|fenced(\"yaml\")`", ""),
+            ("{{ 'a'|fenced }}", "filter `fenced`: missing argument; write `text|fenced(\"yaml\")`", ""),
             ("{{ 1|code }}", "filter `code`: value is not a string; write `text|code`", ""),
             ("{{ cells|column('nope') }}", "filter `column`: ", ""),
+            ("{{ 1.5|round('x') }}", "filter `round`: cannot convert string to i32", ""),
+            ("{{ 'x'|replace }}", "filter `replace`: missing argument", ""),
+            ("{{ 1 + 'x' }}", "tried to use + operator", ""),
             ("{{ cells|with('latency') }}", "filter `with`: `latency` is no number of results.json", ""),
             ("{{ 1|esitmates }}", "filter esitmates is unknown", "did you mean `estimates`? "),
             ("{{ notcies }}", "`notcies` is undefined", "did you mean `notices`? "),

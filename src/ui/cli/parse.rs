@@ -67,7 +67,9 @@ fn join_negative_values(words: &mut Vec<OsString>) {
         let number = word.to_str().and_then(|word| word.strip_prefix('-'));
         number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
     };
-    let is_option = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with("--") && !word.contains('='));
+    let is_option = |word: &OsString| {
+        word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--") && !word.contains('='))
+    };
     for index in (1..words.len()).rev() {
         if is_negative(&words[index]) && is_option(&words[index - 1]) {
             let value = words.remove(index);
@@ -164,6 +166,8 @@ mod tests {
             let Err(said) = parse(words(&format!("perfrun {typed}"))) else { panic!("{typed}") };
             assert!(said.is_mistake && said.text.contains(tip), "{typed}: {}", said.text);
         }
+        let cli = parse(words("perfrun plan -- -1.yaml")).expect("valid");
+        assert!(matches!(cli.command, Command::Plan(_)), "a file of that name");
         let list = ["perfrun", "report", "x", "--format", "md, html"].map(OsString::from);
         let cli = parse(list).expect("valid");
         assert!(matches!(cli.command, Command::Report(ReportArgs { format, .. }) if format.len() == 2));

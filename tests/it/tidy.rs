@@ -4,6 +4,7 @@ mod circles;
 mod code;
 mod references;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -339,4 +340,21 @@ fn files_stay_short() {
         let lines = text.lines().count();
         assert!(lines <= 500, "{} has {lines} lines; is it still one idea?", path.display());
     }
+}
+
+/// `cargo test --test it lines_of_production_code -- --ignored --nocapture`
+#[test]
+#[ignore = "prints"]
+#[allow(clippy::print_stdout)]
+fn lines_of_production_code() {
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    for (path, text) in sources_without_tests().into_iter().filter(|(path, _)| !path.ends_with("generated.rs")) {
+        let depth = if path.starts_with("crates") { 2 } else { 1 };
+        let room = path.iter().take(depth).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
+        *lines.entry(room).or_default() += text.lines().count();
+    }
+    for (room, count) in &lines {
+        println!("{count:>6}  {room}");
+    }
+    println!("{:>6}  all", lines.values().sum::<usize>());
 }

@@ -54,11 +54,11 @@ pub struct StatArgs {
 /// The heading of a column, here and wherever somebody pastes it.
 fn unit(text: &str) -> Result<String, String> {
     let unit = text.trim();
-    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '/' | '%' | '°' | '·' | '^' | '-' | '.');
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '/' | '%' | '°' | '·' | '^' | '_' | '-' | '.');
     if (1..=24).contains(&unit.chars().count()) && unit.chars().all(is_fine) {
         return Ok(unit.to_owned());
     }
-    Err("a unit has 1 to 24 letters, digits, spaces and `/ % ° · ^ - .`, such as `ms` or `items/s`".to_owned())
+    Err("a unit has 1 to 24 letters, digits, spaces and `/ % ° · ^ _ - .`, such as `ms` or `items/s`".to_owned())
 }
 
 fn confidence(text: &str) -> Result<Ratio, String> {

@@ -58,8 +58,9 @@ impl Package {
     fn uses(&self, own: &Module) -> BTreeSet<Module> {
         let text = &self.code[own];
         let uses = uses_in(text).into_iter().filter(|(is_given_out, _)| !is_given_out).map(|(_, path)| path);
-        let paths =
-            text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).filter(|word| word.contains("::"));
+        // One that ends in `::` has names in braces behind it, which are those of a `use`.
+        let is_path = |word: &&str| word.contains("::") && !word.ends_with("::");
+        let paths = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).filter(is_path);
         let paths = paths.map(|word| word.split("::").map(str::to_owned).collect());
         let used = uses.chain(paths).filter_map(|path| Some(self.source(self.resolve(own, &path)?)));
         used.filter(|module| !own.starts_with(module)).collect()

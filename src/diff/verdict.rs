@@ -6,11 +6,11 @@ use statistics::interval::Interval;
 use statistics::paired::compare_paired;
 use statistics::planning::MINIMUM_RUNS;
 use statistics::unpaired::SessionSpread;
-use statistics::{Claim, Verdict, run_groups};
+use statistics::{Claim, LogRatio, Verdict, run_groups};
 
 use super::found::{Change, Found, Reason, Values};
 use super::{DiffOptions, options, score};
-use crate::judge::compare::unpaired::{sign, verdict_unpaired_values};
+use crate::judge::compare::unpaired::{compare_unpaired_values, sign};
 use crate::results::Cell;
 use crate::vocabulary::metric::{Difference, Direction};
 
@@ -64,12 +64,7 @@ impl Values<'_> {
         let ratio = |block: &u64| sign(direction) * (to[block].ln() - from[block].ln());
         let logs: Vec<f64> = blocks.iter().map(ratio).filter(|log| log.is_finite()).collect();
         let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
-        Some(Found {
-            verdict: found.verdict,
-            reason: reason(found.verdict, found.interval, found.detectable_effect),
-            change: Some(change(found.theta, found.interval, direction)),
-            p: found.minimum_effect.map(|test| test.p_min_effect),
-        })
+        Some(told(&found, direction))
     }
 
     fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
@@ -79,17 +74,23 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let direction = self.reference.metric.direction;
         let margin = margin.relative_to(self.from.value);
-        let found = verdict_unpaired_values(&from, &to, direction, margin, DiffOptions::CONFIDENCE, spread)?;
-        Some(Found {
-            verdict: found.verdict,
-            reason: reason(found.verdict, found.interval, found.detectable_effect),
-            change: Some(change(found.theta, found.interval, direction)),
-            p: found.minimum_effect.map(|test| test.p_min_effect),
-        })
+        let terms = (margin, DiffOptions::CONFIDENCE);
+        let found = compare_unpaired_values(&from, &to, direction, terms, spread, false)?;
+        Some(told(&found, direction))
     }
 }
 
-/// Why a verdict on runs says no more, with pairs and without.
+/// A verdict on runs, with pairs and without.
+fn told(found: &LogRatio, direction: Direction) -> Found {
+    Found {
+        verdict: found.verdict,
+        reason: reason(found.verdict, found.interval, found.detectable_effect),
+        change: Some(change(found.theta, found.interval, direction)),
+        p: found.p(),
+    }
+}
+
+/// Why a verdict on runs says no more.
 fn reason(verdict: Verdict, interval: Option<Interval>, detectable: Option<f64>) -> Reason {
     match (verdict.claim(), interval) {
         (Claim::Difference, _) => Reason::BeyondMargin,

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 use statistics::Claim;
+use statistics::Hint;
 use statistics::interval::Interval;
-use statistics::paired::Hint;
 
 use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,

@@ -6,10 +6,7 @@
 
 use serde::Serialize;
 use statistics::planning::MINIMUM_RUNS;
-use statistics::{
-    Claim, Dependence, Hint, Interval, PairedComparison, SessionSpread, UnpairedComparison, Verdict, compare_paired,
-    median,
-};
+use statistics::{Claim, Dependence, Hint, Interval, LogRatio, SessionSpread, Verdict, compare_paired, median};
 
 use super::{Series, StatOptions};
 use crate::judge::compare::unpaired::{compare_unpaired_values, sign};
@@ -138,42 +135,6 @@ impl Comparison {
 /// Fewest observations of a verdict: pairs, or those of each side.
 pub const NEEDED: usize = MINIMUM_RUNS;
 
-/// What both rules say, with pairs and without. The log ratio is positive where the candidate is worse.
-struct Found {
-    theta: f64,
-    interval: Option<Interval>,
-    verdict: Verdict,
-    hint: Option<Hint>,
-    detectable: Option<f64>,
-    p: Option<f64>,
-}
-
-impl From<PairedComparison> for Found {
-    fn from(of: PairedComparison) -> Self {
-        Found {
-            theta: of.theta,
-            interval: of.interval,
-            verdict: of.verdict,
-            hint: of.hint,
-            detectable: of.detectable_effect,
-            p: of.minimum_effect.map(|test| test.p_min_effect),
-        }
-    }
-}
-
-impl From<UnpairedComparison> for Found {
-    fn from(of: UnpairedComparison) -> Self {
-        Found {
-            theta: of.theta,
-            interval: of.interval,
-            verdict: of.verdict,
-            hint: of.hint,
-            detectable: of.detectable_effect,
-            p: of.minimum_effect.map(|test| test.p_min_effect),
-        }
-    }
-}
-
 /// Compares two series.
 pub(super) fn compare(
     baseline: &Series,
@@ -206,8 +167,8 @@ pub(super) fn compare(
         ratio: Some(ratio(found.theta)),
         low: ends.map(|[one, other]| one.min(other)),
         high: ends.map(|[one, other]| one.max(other)),
-        detectable: found.detectable,
-        p: found.p,
+        detectable: found.detectable_effect,
+        p: found.p(),
         ..comparison
     };
     // Either side is enough; each is tested at half the level, so that both together keep it.
@@ -256,11 +217,12 @@ impl Sides {
     }
 
     /// The verdict on both sides, and what of them could be dependent.
-    fn apart(&self, terms: &StatOptions) -> (Option<Found>, Vec<Dependence>) {
+    fn apart(&self, terms: &StatOptions) -> (Option<LogRatio>, Vec<Dependence>) {
         let StatOptions { direction, margin, confidence, session_spread, .. } = *terms;
         let spread = SessionSpread::assumed(session_spread);
-        let found = compare_unpaired_values(&self.baseline, &self.candidate, direction, margin, confidence, spread);
-        (found.map(Found::from), [&self.baseline, &self.candidate].map(|side| Dependence::of(side)).to_vec())
+        let found =
+            compare_unpaired_values(&self.baseline, &self.candidate, direction, (margin, confidence), spread, true);
+        (found, [&self.baseline, &self.candidate].map(|side| Dependence::of(side)).to_vec())
     }
 
     /// The verdict on pairs, and their log ratios, which could be dependent.
@@ -269,7 +231,7 @@ impl Sides {
         baseline: &Series,
         candidate: &Series,
         terms: &StatOptions,
-    ) -> Result<(Option<Found>, Vec<Dependence>), ComparisonError> {
+    ) -> Result<(Option<LogRatio>, Vec<Dependence>), ComparisonError> {
         if self.baseline.len() != self.candidate.len() {
             return Err(ComparisonError::DifferentLengths {
                 baseline: baseline.source().to_owned(),
@@ -286,7 +248,7 @@ impl Sides {
         let log = |(from, to): (&f64, &f64)| sign * (to.ln() - from.ln());
         let worse: Vec<f64> = self.baseline.iter().zip(&self.candidate).map(log).collect();
         let found = compare_paired(&worse, terms.margin, terms.confidence);
-        Ok((found.map(Found::from), vec![Dependence::of(&worse)]))
+        Ok((found, vec![Dependence::of(&worse)]))
     }
 }
 

@@ -170,8 +170,7 @@ impl fmt::Display for Ratio {
 }
 
 /// A size in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Bytes(pub u64);
 
 /// Binary and decimal units; the binary ones are those that [`Bytes`] prints.

@@ -101,7 +101,7 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
             Verdict::Equivalent => outcomes.equivalent += 1,
             _ => outcomes.inconclusive += 1,
         }
-        let is_significant = comparison.minimum_effect.unwrap().p_min_effect <= 0.05;
+        let is_significant = comparison.p().unwrap() <= 0.05;
         outcomes.gate_failures += usize::from(comparison.verdict == Verdict::Worse && is_significant);
     }
     outcomes

@@ -4,8 +4,6 @@
 //! the mean and of quantiles. Negative correlation never narrows an interval: tau is at least 1.
 //! Deliberately absent: what another run would have given; that takes runs (`interval`, `runs`).
 
-use serde::{Deserialize, Serialize};
-
 use super::distribution::{normal_quantile, student_t_quantile};
 use super::fourier::lag_products;
 use super::indicator::Indicator;
@@ -20,7 +18,7 @@ const DIRECT_LAGS: usize = 256;
 const PACKED_LAGS: usize = 1024;
 
 /// A quantile of an autocorrelated sample with its interval; a missing side is unbounded.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CorrelatedQuantile {
     /// The type 7 quantile.
     pub value: f64,

@@ -5,14 +5,11 @@
 //! Deliberately absent: chains. With margins domination is not transitive (a little worse thrice is worse), so only
 //! direct domination counts; for the same reason all points of a circle may be dominated.
 
-use serde::{Deserialize, Serialize};
-
 use super::pareto::Frontier;
 use super::verdict::Verdict;
 
 /// What is known about the place of a point.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParetoClass {
     /// On the point frontier, and not dominated for certain.
     Frontier,

@@ -7,8 +7,6 @@
 //! two sessions judges those.
 //! Deliberately absent: which values make one series, and what to call a change.
 
-use serde::{Deserialize, Serialize};
-
 use super::distribution::student_t_sf;
 use super::e_divisive::best_split;
 use super::moments::{mean, variance};
@@ -26,7 +24,7 @@ const STEP: usize = 25;
 const CANDIDATE_FACTOR: f64 = 10.0;
 
 /// What a change point has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePointRule {
     /// The two-sided p value of its neighbouring segments is below this.
     pub p_value: f64,
@@ -42,7 +40,7 @@ impl Default for ChangePointRule {
 }
 
 /// One change.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
     /// The first value after the change.
     pub index: usize,

@@ -4,12 +4,10 @@
 //! Input: a series in its order. Output: the split, and how much further apart its sides are than their members among
 //! themselves. Deliberately absent: whether the split means anything, which `change_points` tests.
 
-use serde::{Deserialize, Serialize};
-
 use super::interval::are_finite;
 
 /// A split of a series into the values before an index and those from it on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Split {
     /// Number of values before the split.
     pub index: usize,

@@ -23,6 +23,7 @@ mod fourier;
 mod indicator;
 pub mod interim;
 pub mod interval;
+mod log_ratio;
 mod mann_whitney;
 mod mean_resampling;
 mod mid_ranks;
@@ -66,11 +67,12 @@ pub use dependence::Dependence;
 pub use duet::paired_slice_ratio;
 pub use interval::Estimate;
 pub use interval::{Interval, mean_interval};
+pub use log_ratio::{Hint, LogRatio};
 pub use moments::mean;
 pub use moments::standard_deviation;
 pub use naive_comparisons::{NaiveComparisons, naive_comparisons};
 pub use paired::compare_paired;
-pub use paired::{Hint, PairedComparison};
+
 pub use paired_tests::{PairedT, paired_t};
 pub use quantile::median;
 pub use quantile::{
@@ -82,7 +84,7 @@ pub use run_groups::{RunGroups, run_groups};
 pub use shape::Distribution;
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
 pub use trimmed_mean::trimmed_mean;
-pub use unpaired::{SessionSpread, UnpairedComparison};
+pub use unpaired::SessionSpread;
 pub use verdict::Claim;
 pub use verdict::Verdict;
 
@@ -142,10 +144,10 @@ mod tests {
             mann_whitney::mann_whitney(first, second);
             welch_anova(&[first, second, &values]);
             holm(&values);
-            compare_unpaired(first, second, 0.02, confidence, SessionSpread::NONE);
+            compare_unpaired(first, second, 0.02, confidence, SessionSpread::NONE, true);
             let magnitudes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
             let (first, second) = magnitudes.split_at(magnitudes.len() / 2);
-            compare_unpaired(first, second, 0.02, confidence, SessionSpread::assumed(fraction.abs()));
+            compare_unpaired(first, second, 0.02, confidence, SessionSpread::assumed(fraction.abs()), true);
             paired_t(&values, confidence);
             naive_comparisons(&[first, second], &[second], 1);
         }

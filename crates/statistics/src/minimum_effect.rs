@@ -4,13 +4,11 @@
 //! probabilities in both directions. Deliberately absent: the verdict, which goes by the interval;
 //! these p values order and adjust many comparisons.
 
-use serde::{Deserialize, Serialize};
-
 use super::satterthwaite::CombinedUncertainty;
 
 /// Tail probabilities against the margin.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MinimumEffect {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MinimumEffect {
     /// Probability of such data if the candidate is not worse by more than the margin.
     pub p_worse: f64,
     /// Probability of such data if the candidate is not better by more than the margin.

@@ -5,8 +5,6 @@
 //! has blocks; that is what the comparison is about. Pools of a million samples are fine.
 //! Deliberately absent: a recommendation. None of this decides a verdict.
 
-use serde::{Deserialize, Serialize};
-
 use super::interval::{Interval, are_finite, mean_interval};
 use super::mann_whitney::mann_whitney;
 use super::mean_resampling::MeanResampler;
@@ -30,7 +28,7 @@ const RESAMPLES: u64 = 1000;
 const GROUPING_STREAMS: [u64; 2] = [RESAMPLES, RESAMPLES + 1];
 
 /// A rule that goes by a p value.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TestRule {
     /// Whether the p value is below 0.05.
     pub reports_difference: bool,
@@ -46,7 +44,7 @@ impl TestRule {
 }
 
 /// A rule that goes by whether two intervals overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverlapRule {
     /// Whether they do not.
     pub reports_difference: bool,
@@ -57,7 +55,7 @@ pub struct OverlapRule {
 }
 
 /// A rule that goes by the interval of a relative change.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangeRule {
     /// Whether the whole interval lies beyond 1% to one side.
     pub reports_difference: bool,
@@ -68,7 +66,7 @@ pub struct ChangeRule {
 }
 
 /// What four naive comparisons say. Each is `None` where its statistic is not defined.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NaiveComparisons {
     /// Mann and Whitney's test on all iterations.
     pub pooled_mann_whitney: Option<TestRule>,
@@ -143,7 +141,6 @@ mod tests {
     use super::*;
     use crate::vectors::assert_close;
     use proptest::prelude::*;
-    use serde_json::json;
 
     /// Runs of 10 +- 1% with a level of their own, which differs by `between` from run to run.
     fn runs(generator: &mut Xoshiro256PlusPlus, n_runs: usize, n_samples: usize, between: f64) -> Vec<Vec<f64>> {
@@ -219,16 +216,6 @@ mod tests {
         assert_eq!(naive_comparisons(&[[1.0]], &[[f64::NAN]], 1), None);
         let empty_run = naive_comparisons(&[vec![1.0, 2.0], vec![]], &[vec![3.0, 4.0]], 1).unwrap();
         assert_eq!(empty_run.run_median_mann_whitney.unwrap().p, 1.0);
-    }
-
-    #[test]
-    fn names_in_json_are_fixed() {
-        let rules = naive_comparisons(&[[1.0, 1.5], [1.2, 1.1]], &[[2.0, 2.5], [2.2, 2.1]], 1).unwrap();
-        let text = json!(rules);
-        let names: Vec<&String> = text.as_object().unwrap().keys().collect();
-        assert_eq!(names, ["pooled_mann_whitney", "pooled_overlap", "pooled_change", "run_median_mann_whitney"]);
-        assert_eq!(text["pooled_mann_whitney"]["reports_difference"], json!(true));
-        assert!(serde_json::from_value::<NaiveComparisons>(text).is_ok());
     }
 
     proptest! {

@@ -5,14 +5,13 @@
 //! It answers one question about all groups at once and gates nothing: which groups differ is for pairwise verdicts with
 //! adjusted p values (`multiplicity`).
 
-use serde::{Deserialize, Serialize};
 use statrs::function::beta::checked_beta_reg;
 
 use super::moments::sum_of;
 use super::sample_summary::SampleSummary;
 
 /// Welch's analysis of variance, for groups that differ in noise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WelchAnova {
     /// The F statistic.
     pub f: f64,

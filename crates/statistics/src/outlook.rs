@@ -52,17 +52,18 @@ impl Outlook {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::paired::{Hint, PairedComparison, compare_paired};
+    use crate::log_ratio::{Hint, LogRatio};
+    use crate::paired::compare_paired;
     use crate::random::Xoshiro256PlusPlus;
 
-    fn more_blocks(comparison: &PairedComparison) -> Option<usize> {
+    fn more_blocks(comparison: &LogRatio) -> Option<usize> {
         match comparison.hint? {
             Hint::TooFewBlocks { .. } => None,
             Hint::SizeNotEstablished { more_blocks } | Hint::NotEnoughData { more_blocks, .. } => more_blocks,
         }
     }
 
-    fn around(center: f64, spread: f64) -> PairedComparison {
+    fn around(center: f64, spread: f64) -> LogRatio {
         let ratios: Vec<f64> = (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect();
         compare_paired(&ratios, 0.02, 0.95).unwrap()
     }

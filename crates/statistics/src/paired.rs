@@ -5,115 +5,35 @@
 //! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`interim`),
 //! and adjustment for many comparisons.
 
-use serde::{Deserialize, Serialize};
-
-use super::interval::{Interval, is_confidence};
-use super::minimum_effect::MinimumEffect;
-use super::outlook::Outlook;
-use super::planning::{MINIMUM_RUNS, effect_with};
+use super::log_ratio::{LogRatio, are_terms};
 use super::satterthwaite::CombinedUncertainty;
 use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one};
 
 pub use super::verdict::Verdict;
 
-/// Why a comparison is inconclusive, and what would help; without pairs, blocks are runs on each side.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Hint {
-    /// There are fewer blocks than any verdict takes.
-    TooFewBlocks {
-        /// The number that it takes.
-        needed: usize,
-    },
-    /// There is a difference, but whether it exceeds the margin is open.
-    SizeNotEstablished {
-        /// About how many more blocks it takes; `None` when no reasonable number does.
-        #[serde(default)]
-        more_blocks: Option<usize>,
-    },
-    /// The interval is too wide to tell.
-    NotEnoughData {
-        /// The relative effect that these blocks find with 80% power.
-        detectable_effect: f64,
-        /// About how many more blocks it takes; `None` when no reasonable number does.
-        more_blocks: Option<usize>,
-    },
-}
-
-/// The comparison of two variants.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PairedComparison {
-    /// Number of common blocks.
-    pub blocks: usize,
-    /// Estimated log ratio, the trimmed mean (25 %); above zero the candidate is worse.
-    pub theta: f64,
-    /// Interval of the log ratio; `None` when there are too few blocks for a verdict.
-    pub interval: Option<Interval>,
-    /// Confidence of the interval.
-    pub confidence: f64,
-    /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
-    pub margin: f64,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// Why the verdict is out; `None` unless it is inconclusive.
-    pub hint: Option<Hint>,
-    /// Winsorised standard deviation of the log ratios; `None` for a single block.
-    pub winsorised_deviation: Option<f64>,
-    /// The relative effect that these blocks find with 80% power; `None` for a single block.
-    pub detectable_effect: Option<f64>,
-    /// The tests against the margin; `None` when there are too few blocks for a verdict.
-    pub minimum_effect: Option<MinimumEffect>,
-}
-
 /// Compares two variants from the log ratios of their common blocks, with a margin such as 0.02.
 ///
 /// Fewer than five blocks are inconclusive. `None` for no blocks, log ratios that are not finite, a negative margin, and
 /// unless 0 < `confidence` < 1.
-pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Option<PairedComparison> {
-    let is_margin = margin >= 0.0 && margin.is_finite();
-    if !is_margin || !is_confidence(confidence) {
+pub fn compare_paired(log_ratios: &[f64], margin: f64, confidence: f64) -> Option<LogRatio> {
+    if !are_terms(margin, confidence) {
         return None;
     }
     let half = TrimmedMean::of(log_ratios)?;
-    let (theta, log_margin) = (half.estimate, margin.ln_1p());
-    let error = half.error().filter(|_| half.n >= MINIMUM_RUNS);
-    let interval = error.map(|error| error.interval(theta, confidence));
-    let mut comparison = PairedComparison {
-        blocks: half.n,
-        theta,
-        interval,
-        confidence,
-        margin,
-        verdict: Verdict::from_interval(interval, log_margin),
-        hint: None,
-        winsorised_deviation: half.winsorised_deviation,
-        detectable_effect: half.variance().and_then(|part| effect_with(part, margin, confidence)),
-        minimum_effect: error.map(|error| MinimumEffect::of(theta, &error, log_margin)),
+    let found = LogRatio::judged((half.estimate, half.n), half.error(), half.variance(), margin, confidence);
+    let found = LogRatio { winsorised_deviation: half.winsorised_deviation, ..found };
+    let error = |more: usize| {
+        let of_one = variance_of_one(half.winsorised_deviation?, half.n)?;
+        CombinedUncertainty::of(&[variance_expected(of_one, half.n + more)?])
     };
-    comparison.hint = hint(&comparison);
-    Some(comparison)
-}
-
-/// What would turn an inconclusive comparison into a verdict.
-fn hint(comparison: &PairedComparison) -> Option<Hint> {
-    if !comparison.verdict.is_open() {
-        return None;
-    }
-    let Some(interval) = comparison.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
-    let PairedComparison { theta, margin, confidence, blocks, .. } = *comparison;
-    let of_one = variance_of_one(comparison.winsorised_deviation?, blocks)?;
-    let outlook = Outlook { theta, margin, confidence, observations: blocks };
-    let more_blocks = outlook.fewest_more(|more| CombinedUncertainty::of(&[variance_expected(of_one, blocks + more)?]));
-    if !interval.contains(0.0) {
-        return Some(Hint::SizeNotEstablished { more_blocks });
-    }
-    Some(Hint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_blocks })
+    Some(LogRatio { hint: found.hint(half.n, error), ..found })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::log_ratio::Hint;
     use crate::vectors::{assert_close, load, number, numbers};
     use proptest::prelude::*;
     use serde_json::json;
@@ -206,9 +126,6 @@ mod tests {
         assert_eq!(json!(hint), expected);
         assert_eq!(serde_json::from_value::<Hint>(expected).unwrap(), hint);
         assert_eq!(json!(Verdict::Equivalent), "equivalent");
-        let comparison = json!(compare_paired(&[0.5; 9], 0.02, 0.95).unwrap());
-        assert_eq!((&comparison["verdict"], &comparison["blocks"]), (&json!("worse"), &json!(9)));
-        assert!(serde_json::from_value::<PairedComparison>(comparison).is_ok());
     }
 
     proptest! {

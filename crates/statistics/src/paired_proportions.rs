@@ -2,14 +2,12 @@
 //!
 //! Input: how many items only one side and only the other got right. Output: difference, interval, p value.
 
-use serde::{Deserialize, Serialize};
-
 use super::binomial::Binomial;
 use super::distribution::normal_quantile;
 use super::interval::{Interval, is_confidence};
 
 /// The proportions of two sides on the same items.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedProportions {
     /// Items.
     pub n: u64,

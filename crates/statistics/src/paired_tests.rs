@@ -3,14 +3,12 @@
 //! Input: one difference for each pair. Output: the statistic, the two-sided p value of no difference, and the mean with its
 //! interval. Deliberately absent: the margin (`minimum_effect`) and the verdict (`paired`).
 
-use serde::{Deserialize, Serialize};
-
 use super::interval::{Interval, is_confidence};
 use super::sample_summary::SampleSummary;
 use super::satterthwaite::CombinedUncertainty;
 
 /// The paired t test.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PairedT {
     /// Mean of the differences.
     pub mean: f64,
@@ -53,7 +51,6 @@ mod tests {
     use super::*;
     use crate::vectors::{assert_close, assert_close_option, count, load, number, numbers};
     use proptest::prelude::*;
-    use serde_json::json;
 
     #[test]
     fn reference_t_tests_hold() {
@@ -76,7 +73,6 @@ mod tests {
         let same = paired_t(&[0.5; 4], 0.95).unwrap();
         assert_eq!((same.t, same.p, same.interval), (None, 0.0, Interval { low: 0.5, high: 0.5 }));
         assert_eq!(paired_t(&[0.0; 4], 0.95).unwrap().p, 1.0);
-        assert_eq!(serde_json::from_value::<PairedT>(json!(same)).unwrap(), same);
     }
 
     #[test]

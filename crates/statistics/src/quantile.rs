@@ -5,8 +5,6 @@
 //! Deliberately absent: every quantile definition but type 7 (statrs's is type 8), and interpolated
 //! interval bounds: a bound is a value that was observed, with its rank.
 
-use serde::{Deserialize, Serialize};
-
 use super::binomial::Binomial;
 use super::interval::is_confidence;
 
@@ -17,7 +15,7 @@ pub const NORMAL_CONSISTENCY: f64 = 1.482602218505602;
 const MEDIAN_INEFFICIENCY: f64 = 1.2533141373155003;
 
 /// A confidence interval of a quantile between two order statistics; a missing side is unbounded.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuantileInterval {
     /// Rank of the lower bound, from 1.
     pub rank_low: Option<usize>,

@@ -7,8 +7,6 @@
 //! 2 of 100 normal samples of ten do, and 85 of 100 samples whose groups are eight standard deviations apart. (Simulated;
 //! the measure is Ashman, Bird and Zepf 1994.)
 
-use serde::{Deserialize, Serialize};
-
 use super::density::modality;
 use super::moments::{mean, variance};
 use super::quantile::sorted;
@@ -23,7 +21,7 @@ const LEAST_DIFFERENCE: f64 = 0.01;
 const LEAST_RUNS: usize = 2;
 
 /// Two groups of runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RunGroups {
     /// Mean of the lower group.
     pub low: f64,

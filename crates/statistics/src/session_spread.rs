@@ -4,8 +4,6 @@
 //! the log scale, with its degrees of freedom.
 //! Deliberately absent: finding the stable stretch (`change_points`), and grading an environment.
 
-use serde::{Deserialize, Serialize};
-
 use super::interval::are_finite;
 use super::moments::standard_deviation;
 use super::satterthwaite::VariancePart;
@@ -14,7 +12,7 @@ use super::satterthwaite::VariancePart;
 const MINIMUM_SESSIONS: usize = 5;
 
 /// How much the log of a cell's value differs from one session to the next, with nothing changed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SessionSpread {
     /// Standard deviation between sessions, on the log scale.
     pub sigma: f64,

@@ -8,61 +8,16 @@
 //! by 2%.
 //! Deliberately absent: which metric is better in which direction, and blocks (`paired`), which find far smaller differences.
 
-use serde::{Deserialize, Serialize};
-
-use super::interval::{Interval, is_confidence};
-use super::minimum_effect::MinimumEffect;
-use super::outlook::Outlook;
-use super::paired::Hint;
-use super::planning::{MINIMUM_RUNS, effect_with};
+use super::log_ratio::{LogRatio, are_terms};
 use super::satterthwaite::{CombinedUncertainty, VariancePart};
 use super::session_spread::logarithms;
 use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one};
-use super::verdict::Verdict;
 
 pub use super::session_spread::SessionSpread;
 
-/// The standard error of a log ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LogRatioUncertainty {
-    /// Of runs and sessions together.
-    pub standard_error: f64,
-    /// Effective degrees of freedom; `None` when they are infinite, because nothing but an assumed spread varies.
-    pub degrees_of_freedom: Option<f64>,
-}
-
-/// The comparison of two variants that share no blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnpairedComparison {
-    /// Number of runs of the baseline.
-    pub baseline_runs: usize,
-    /// Number of runs of the candidate.
-    pub candidate_runs: usize,
-    /// Estimated log ratio candidate / baseline: the trimmed mean (25 %) of the logs of one side less that of the
-    /// other.
-    pub theta: f64,
-    /// Its standard error; `None` when a side has a single run.
-    pub error: Option<LogRatioUncertainty>,
-    /// Interval of the log ratio; `None` when there are too few runs for a verdict.
-    pub interval: Option<Interval>,
-    /// Confidence of the interval.
-    pub confidence: f64,
-    /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
-    pub margin: f64,
-    /// The spread between sessions that was allowed for.
-    pub session_spread: SessionSpread,
-    /// The verdict; worse means that the candidate's values are larger.
-    pub verdict: Verdict,
-    /// Why the verdict is out; `None` unless it is inconclusive.
-    pub hint: Option<Hint>,
-    /// The relative effect that these runs find with 80% power; `None` when a side has a single run.
-    pub detectable_effect: Option<f64>,
-    /// The tests against the margin; `None` when there are too few runs for a verdict.
-    pub minimum_effect: Option<MinimumEffect>,
-}
-
 /// Compares two variants from one positive value for each run, with a margin such as 0.02. Values are taken to be better
-/// when lower; for the others the caller swaps the sides.
+/// when lower; for the others the caller swaps the sides. A hint takes a search, which thousands of comparisons do
+/// without.
 ///
 /// Fewer than five runs on a side are inconclusive. `None` for an empty side, values that are not positive and finite, a
 /// negative margin, a spread that cannot be one, and unless 0 < `confidence` < 1.
@@ -72,62 +27,21 @@ pub fn compare_unpaired(
     margin: f64,
     confidence: f64,
     session_spread: SessionSpread,
-) -> Option<UnpairedComparison> {
-    let (mut comparison, scatter) = judge(baseline, candidate, margin, confidence, session_spread)?;
-    comparison.hint = hint(&comparison, scatter);
-    Some(comparison)
-}
-
-/// As [`compare_unpaired`] without the hint, which takes a search: for thousands of comparisons.
-pub fn verdict_unpaired(
-    baseline: &[f64],
-    candidate: &[f64],
-    margin: f64,
-    confidence: f64,
-    session_spread: SessionSpread,
-) -> Option<UnpairedComparison> {
-    judge(baseline, candidate, margin, confidence, session_spread).map(|(comparison, _)| comparison)
-}
-
-fn judge(
-    baseline: &[f64],
-    candidate: &[f64],
-    margin: f64,
-    confidence: f64,
-    session_spread: SessionSpread,
-) -> Option<(UnpairedComparison, Option<Scatter>)> {
-    let is_margin = margin >= 0.0 && margin.is_finite();
-    if !is_margin || !is_confidence(confidence) {
+    with_hint: bool,
+) -> Option<LogRatio> {
+    if !are_terms(margin, confidence) {
         return None;
     }
     let sessions = session_spread.variance()?;
     let (baseline, candidate) = (TrimmedMean::of(&logarithms(baseline)?)?, TrimmedMean::of(&logarithms(candidate)?)?);
     let theta = candidate.estimate - baseline.estimate;
-    let log_margin = margin.ln_1p();
-    let is_enough = baseline.n.min(candidate.n) >= MINIMUM_RUNS;
     let scatter = Scatter::of(&baseline, &candidate, sessions);
     let error = scatter.and_then(|scatter| scatter.error(0));
-    let judged = error.filter(|_| is_enough);
-    let interval = judged.map(|error| error.interval(theta, confidence));
-    let verdict = Verdict::from_interval(interval, log_margin);
-    let comparison = UnpairedComparison {
-        baseline_runs: baseline.n,
-        candidate_runs: candidate.n,
-        theta,
-        error: error.map(|error| LogRatioUncertainty {
-            standard_error: error.standard_error,
-            degrees_of_freedom: Some(error.degrees_of_freedom).filter(|freedom| freedom.is_finite()),
-        }),
-        interval,
-        confidence,
-        margin,
-        session_spread,
-        verdict,
-        hint: None,
-        detectable_effect: error.and_then(|error| effect_with(error.as_one(), margin, confidence)),
-        minimum_effect: judged.map(|error| MinimumEffect::of(theta, &error, log_margin)),
-    };
-    Some((comparison, scatter))
+    let variance = error.map(|error| error.as_one());
+    let fewest = baseline.n.min(candidate.n);
+    let found = LogRatio::judged((theta, fewest), error, variance, margin, confidence);
+    let hint = || found.hint(baseline.n.max(candidate.n), |more| scatter?.error(more));
+    Some(LogRatio { hint: with_hint.then(hint).flatten(), ..found })
 }
 
 /// What a log ratio owes its error to.
@@ -168,32 +82,16 @@ impl Scatter {
     }
 }
 
-/// What would turn an inconclusive comparison into a verdict.
-fn hint(comparison: &UnpairedComparison, scatter: Option<Scatter>) -> Option<Hint> {
-    if !comparison.verdict.is_open() {
-        return None;
-    }
-    let Some(interval) = comparison.interval else {
-        return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS });
-    };
-    let scatter = scatter?;
-    let UnpairedComparison { theta, margin, confidence, .. } = *comparison;
-    let observations = scatter.baseline.n.max(scatter.candidate.n);
-    let more_blocks = Outlook { theta, margin, confidence, observations }.fewest_more(|more| scatter.error(more));
-    if !interval.contains(0.0) {
-        return Some(Hint::SizeNotEstablished { more_blocks });
-    }
-    Some(Hint::NotEnoughData { detectable_effect: comparison.detectable_effect?, more_blocks })
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::Verdict;
+    use crate::log_ratio::Hint;
     use crate::random::Xoshiro256PlusPlus;
     use crate::vectors::{assert_close, load, number, numbers, optional_count};
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn verdict(word: &Value) -> Verdict {
         match word.as_str().unwrap() {
@@ -204,8 +102,8 @@ mod tests {
         }
     }
 
-    fn compare(baseline: &[f64], candidate: &[f64], spread: SessionSpread) -> UnpairedComparison {
-        compare_unpaired(baseline, candidate, 0.02, 0.95, spread).unwrap()
+    fn compare(baseline: &[f64], candidate: &[f64], spread: SessionSpread) -> LogRatio {
+        compare_unpaired(baseline, candidate, 0.02, 0.95, spread, true).unwrap()
     }
 
     /// The two-sample sets, each with what is expected of their middle halves.
@@ -227,7 +125,7 @@ mod tests {
                 let actual = compare(&baseline, &candidate, spread);
                 let (error, interval) = (actual.error.unwrap(), actual.interval.unwrap());
                 assert_close(error.standard_error, number(&case["se"]), 1e-12);
-                assert_close(error.degrees_of_freedom.unwrap(), number(&case["df"]), 1e-10);
+                assert_close(error.degrees_of_freedom, number(&case["df"]), 1e-10);
                 assert_close(interval.low, number(&case["ci_lo"]), 1e-10);
                 assert_close(interval.high, number(&case["ci_hi"]), 1e-10);
                 assert_eq!(actual.verdict, verdict(&case["verdict"]), "{name}");
@@ -275,7 +173,7 @@ mod tests {
         assert_eq!((same.verdict, same.theta, same.hint), (Verdict::Equivalent, 0.0, None));
         // Known spread alone: 1.96 sqrt(2) 0.03 = 8.3%, so that with the margin +11% is found and +10% is not.
         let found = compare(&steady, &[1.11; 10], SessionSpread::assumed(0.03));
-        assert_eq!((found.verdict, found.error.unwrap().degrees_of_freedom), (Verdict::Worse, None));
+        assert_eq!((found.verdict, found.error.unwrap().degrees_of_freedom), (Verdict::Worse, f64::INFINITY));
         let missed = compare(&steady, &[1.10; 10], SessionSpread::assumed(0.03));
         assert!(matches!(missed.hint, Some(Hint::SizeNotEstablished { .. })), "{missed:?}");
         let hopeless = compare(&steady, &[1.01; 10], SessionSpread::assumed(0.03));
@@ -286,7 +184,7 @@ mod tests {
     fn what_cannot_be_compared_gives_nothing() {
         let values = [1.0, 1.1, 1.2, 1.3, 1.4];
         let compare = |baseline: &[f64], margin: f64, confidence: f64, spread: SessionSpread| {
-            compare_unpaired(baseline, &values, margin, confidence, spread)
+            compare_unpaired(baseline, &values, margin, confidence, spread, true)
         };
         assert!(compare(&values, 0.02, 0.95, SessionSpread::NONE).is_some());
         for baseline in [vec![], vec![0.0; 5], vec![-1.0; 5], vec![f64::NAN; 5], vec![f64::INFINITY; 5]] {
@@ -300,14 +198,6 @@ mod tests {
         }
         let estimated = SessionSpread { sigma: 0.1, degrees_of_freedom: Some(0) };
         assert_eq!(compare(&values, 0.02, 0.95, estimated), None);
-    }
-
-    #[test]
-    fn names_in_json_are_fixed() {
-        let comparison = compare(&[1.0; 5], &[1.2; 5], SessionSpread::assumed(0.01));
-        let text = json!(comparison);
-        assert_eq!((&text["verdict"], &text["session_spread"]["sigma"]), (&json!("worse"), &json!(0.01)));
-        assert_eq!(serde_json::from_value::<UnpairedComparison>(text).unwrap(), comparison);
     }
 
     #[test]
@@ -375,9 +265,9 @@ mod tests {
     }
 
     /// Ten runs on each side, evenly spaced with a deviation of 1.8% and means of 1 and `center`.
-    fn ten_around(center: f64, spread: SessionSpread) -> UnpairedComparison {
+    fn ten_around(center: f64, spread: SessionSpread) -> LogRatio {
         let around = |center: f64| (0..10).map(|index| center + 0.006 * (f64::from(index) - 4.5)).collect::<Vec<_>>();
-        compare_unpaired(&around(1.0), &around(center), 0.02, 0.95, spread).unwrap()
+        compare_unpaired(&around(1.0), &around(center), 0.02, 0.95, spread, true).unwrap()
     }
 
     #[test]
@@ -398,7 +288,7 @@ mod tests {
         assert!(matches!(actual.hint, Some(Hint::NotEnoughData { more_blocks: None, .. })), "{actual:?}");
         let some = ten_around(1.001, SessionSpread::assumed(0.002));
         let none = ten_around(1.001, SessionSpread::NONE);
-        let more = |comparison: UnpairedComparison| match comparison.hint {
+        let more = |comparison: LogRatio| match comparison.hint {
             Some(Hint::NotEnoughData { more_blocks, .. }) => more_blocks,
             _ => None,
         };

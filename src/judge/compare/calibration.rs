@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use statistics::LogRatio;
 use statistics::interval::Interval;
 use statistics::moments::mean;
 use statistics::naive_comparisons::naive_comparisons;
-use statistics::paired::{PairedComparison, compare_paired};
+use statistics::paired::compare_paired;
 use statistics::planning::detectable_effect;
 use statistics::wilson::wilson_interval;
 
@@ -116,7 +117,7 @@ impl Count {
 struct Trial {
     effect: Ratio,
     group: usize,
-    paired: PairedComparison,
+    paired: LogRatio,
     /// What the naive comparisons said, in the order of [`Effect`].
     usual: [Option<bool>; 4],
 }
@@ -218,7 +219,7 @@ fn noise(plan: &Plan, trials: &[Trial], finds: impl Fn(f64) -> Option<f64>) -> V
     let of_group = |index: usize| {
         let group = &plan.groups[index];
         let baseline = &plan.cells[group.baseline? as usize];
-        let identical: Vec<&PairedComparison> = trials
+        let identical: Vec<&LogRatio> = trials
             .iter()
             .filter(|trial| trial.group == index && trial.effect.is_zero())
             .map(|trial| &trial.paired)

@@ -15,8 +15,6 @@ mod contest;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use serde::{Deserialize, Serialize};
-
 pub(super) use bound::check as check_bound;
 pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
 pub(crate) use contest::{Contest, Entrant, Standing, sort_by_estimate};
@@ -28,7 +26,7 @@ use crate::plan::Plan;
 use crate::vocabulary::metric::MetricReference;
 
 /// What may be said about the question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     /// The specification asks it; else it is what cells of a group are compared by.
     pub is_asked: bool,
@@ -45,7 +43,7 @@ pub struct Choice {
 }
 
 /// Two identical arms that were found different.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailedControl {
     /// Index of the cell that was measured twice.
     pub cell: usize,

@@ -1,8 +1,7 @@
 //! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
 
-use serde::{Deserialize, Serialize};
+use statistics::LogRatio;
 use statistics::interval::Interval;
-use statistics::paired::PairedComparison;
 use statistics::planning::{detectable_effect as found_in, typical_deviation};
 
 use super::pair::{paired, speedup, speedup_interval};
@@ -15,7 +14,7 @@ use crate::vocabulary::code::{BIASED, Code};
 use crate::vocabulary::metric::MetricReference;
 
 /// A cell and its double.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Control {
     /// Index of the cell.
     pub cell: usize,
@@ -24,7 +23,7 @@ pub struct Control {
     /// Its interval; `None` below five common blocks.
     pub interval: Option<Interval>,
     /// The comparison as of two different things.
-    pub paired: PairedComparison,
+    pub paired: LogRatio,
     /// The interval excludes 1 and the estimate is beyond half of the margin, which chance does in 2 to 5 of 100.
     pub is_biased: bool,
 }
@@ -51,15 +50,13 @@ impl Control {
 }
 
 /// How small a difference can be found, from the controls and the pairs (method 8.3).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DetectableEffect {
     /// `None` without a control of at least five blocks.
     pub grade: Option<Grade>,
     /// What a block adds to the error of a log ratio: of identical arms, or of the pairs where that is larger.
-    #[serde(default)]
     pub block_deviation: Option<f64>,
     /// The relative effect that twelve blocks find with 80 % power ([`Grade::finds`]).
-    #[serde(default)]
     pub in_twelve_blocks: Option<f64>,
     /// The relative effect that the most blocks of a comparison in this record find with 80 % power.
     pub here: Option<f64>,
@@ -98,7 +95,7 @@ pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> 
 }
 
 /// What a block typically adds to the error of the log ratio of these comparisons.
-pub(super) fn typical_spread<'a>(comparisons: impl Iterator<Item = &'a PairedComparison>) -> Option<f64> {
+pub(super) fn typical_spread<'a>(comparisons: impl Iterator<Item = &'a LogRatio>) -> Option<f64> {
     typical_deviation(comparisons.filter_map(|paired| Some((paired.winsorised_deviation?, paired.blocks))))
 }
 
@@ -115,7 +112,7 @@ pub(super) fn detectable_effect(
     if manifest.experiment.compare.aa == Aa::Off {
         return unknown;
     }
-    let is_judged = |paired: &&PairedComparison| paired.interval.is_some();
+    let is_judged = |paired: &&LogRatio| paired.interval.is_some();
     let of_controls = typical_spread(controls.iter().map(|control| &control.paired).filter(is_judged));
     let Some(of_controls) = of_controls else { return unknown };
     let judged = pairs.iter().filter(|pair| pair.interval.is_some());

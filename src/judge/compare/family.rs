@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use statistics::omnibus::welch_anova;
 
 use crate::judge::summary::Summary;
@@ -10,7 +9,7 @@ use crate::plan::{Group, Plan};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Family {
     /// Index of the group.
     pub group: usize,

@@ -9,7 +9,7 @@ use crate::judge::summary::Summary;
 use crate::plan::Plan;
 
 /// One goal with what is known about the cells that it speaks of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GoalCheck {
     /// What reports call it; `None`: the bound says it.
     pub name: Option<String>,

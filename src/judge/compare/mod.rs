@@ -19,8 +19,6 @@ mod tie;
 pub(crate) mod unpaired;
 mod withheld;
 
-use serde::{Deserialize, Serialize};
-
 pub use calibration::Calibration;
 pub(crate) use calibration::calibrate;
 pub(crate) use choose::{Choice, choose};
@@ -41,15 +39,13 @@ use crate::record::Manifest;
 use crate::vocabulary::metric::{MetricReference, PEAK_RSS};
 
 /// Everything that is judged in one record.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judged {
     /// Each cell against its baseline, in plan order.
     pub comparisons: Vec<Comparison>,
     /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
-    #[serde(default)]
     pub tails: Vec<Comparison>,
     /// The peak memory of the same pairs; no gate rests on it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Comparison>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     pub families: Vec<Family>,
@@ -58,16 +54,12 @@ pub struct Judged {
     /// How small a difference can be seen here.
     pub detectable_effect: DetectableEffect,
     /// What each group took, where runs go by need.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub efforts: Vec<need::Effort>,
     /// What is best, by the specification's question or by speed; absent where nothing is compared.
-    #[serde(default)]
     pub choice: Option<Choice>,
     /// The specification's promises, in its order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<GoalCheck>,
     /// The cells that give and take between two metrics, one entry for each set that can stand in for each other.
-    #[serde(default)]
     pub tradeoffs: Vec<Tradeoff>,
 }
 

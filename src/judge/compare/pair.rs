@@ -1,9 +1,9 @@
 //! Two cells in their common blocks (method 6.1).
 
-use serde::{Deserialize, Serialize};
 use statistics::duet::paired_slice_ratio;
 use statistics::interval::Interval;
-use statistics::paired::{Hint, PairedComparison, Verdict, compare_paired};
+use statistics::paired::compare_paired;
+use statistics::{Hint, LogRatio, Verdict};
 
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
@@ -11,7 +11,7 @@ use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// One cell against another, its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Index of the cell.
     pub cell: usize,
@@ -24,7 +24,6 @@ pub struct Comparison {
     /// Its interval; `None` below five common blocks.
     pub interval: Option<Interval>,
     /// Confidence of the interval.
-    #[serde(default = "usual_confidence")]
     pub confidence: f64,
     /// Blocks in which both completed.
     pub blocks: usize,
@@ -52,10 +51,6 @@ impl Comparison {
             withheld => Comparison { verdict: Verdict::Inconclusive, hint: None, withheld, ..self },
         }
     }
-}
-
-fn usual_confidence() -> f64 {
-    CONFIDENCE
 }
 
 /// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
@@ -104,7 +99,7 @@ pub(crate) fn compare_cells(
         withheld: None,
         deviation: paired.winsorised_deviation,
         detectable: paired.detectable_effect,
-        p: paired.minimum_effect.map(|test| test.p_min_effect),
+        p: paired.p(),
     };
     Some(comparison.withheld_for(withheld))
 }
@@ -142,7 +137,7 @@ pub(super) fn paired(
     to: &CellSummary,
     reference: MetricReference,
     terms: &ComparisonRules,
-) -> Option<PairedComparison> {
+) -> Option<LogRatio> {
     compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), terms.confidence)
 }
 

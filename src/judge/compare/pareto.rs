@@ -3,7 +3,6 @@
 //! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
 //! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
 
-use serde::{Deserialize, Serialize};
 use statistics::certain_domination::{ParetoClass, classify};
 use statistics::interval::Estimate;
 use statistics::paired::Verdict;
@@ -25,7 +24,7 @@ const LEAST_CELLS: usize = 2;
 const LEAST_CELLS_UNASKED: usize = 3;
 
 /// The cells that could stand in for each other, by several metrics at once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Tradeoff {
     pub metrics: Vec<MetricReference>,
     /// Every cell that is to be run, in plan order.
@@ -36,7 +35,7 @@ pub struct Tradeoff {
 }
 
 /// One cell among those that could stand in for it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Index of the cell.
     pub cell: usize,
@@ -47,8 +46,7 @@ pub struct Point {
 }
 
 /// What is known about the place of a cell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontierPlace {
     /// No other is at least as good by every metric and better by one, as estimated, and none is so for certain.
     Frontier,

@@ -3,7 +3,8 @@
 //!
 //! Deliberately absent: pairs, which `pair` compares.
 
-use statistics::unpaired::{SessionSpread, UnpairedComparison, compare_unpaired, verdict_unpaired};
+use statistics::LogRatio;
+use statistics::unpaired::{SessionSpread, compare_unpaired};
 
 use crate::experiment::Grade;
 use crate::vocabulary::metric::Direction;
@@ -27,40 +28,16 @@ pub(crate) fn compare_unpaired_values(
     baseline: &[f64],
     candidate: &[f64],
     direction: Direction,
-    margin: f64,
-    confidence: f64,
+    (margin, confidence): (f64, f64),
     spread: SessionSpread,
-) -> Option<UnpairedComparison> {
-    directed(baseline, candidate, direction, |from, to| compare_unpaired(from, to, margin, confidence, spread))
-}
-
-/// As [`compare_unpaired_values`] without the hint, which takes a search: for thousands of comparisons.
-pub(crate) fn verdict_unpaired_values(
-    baseline: &[f64],
-    candidate: &[f64],
-    direction: Direction,
-    margin: f64,
-    confidence: f64,
-    spread: SessionSpread,
-) -> Option<UnpairedComparison> {
-    directed(baseline, candidate, direction, |from, to| verdict_unpaired(from, to, margin, confidence, spread))
-}
-
-fn directed(
-    baseline: &[f64],
-    candidate: &[f64],
-    direction: Direction,
-    compare: impl Fn(&[f64], &[f64]) -> Option<UnpairedComparison>,
-) -> Option<UnpairedComparison> {
-    match direction {
-        // The rule takes lower values to be better, so the sides change places, but for their names.
-        Direction::HigherIsBetter => {
-            let swapped = compare(candidate, baseline)?;
-            let (baseline_runs, candidate_runs) = (swapped.candidate_runs, swapped.baseline_runs);
-            Some(UnpairedComparison { baseline_runs, candidate_runs, ..swapped })
-        }
-        Direction::LowerIsBetter | Direction::Neutral => compare(baseline, candidate),
-    }
+    with_hint: bool,
+) -> Option<LogRatio> {
+    // The rule takes lower values to be better.
+    let (from, to) = match direction {
+        Direction::HigherIsBetter => (candidate, baseline),
+        Direction::LowerIsBetter | Direction::Neutral => (baseline, candidate),
+    };
+    compare_unpaired(from, to, margin, confidence, spread, with_hint)
 }
 
 /// By what a log ratio is multiplied so that it is positive when the candidate is worse.
@@ -78,10 +55,8 @@ mod tests {
     fn more_of_a_rate_is_better() {
         let (low, high) = ([100.0, 101.0, 99.0, 100.5, 100.2], [120.0, 121.0, 119.0, 120.5, 120.2, 120.1]);
         let verdict = |direction| {
-            compare_unpaired_values(&low, &high, direction, 0.02, 0.95, SessionSpread::NONE).map(|found| {
-                assert_eq!((found.baseline_runs, found.candidate_runs), (5, 6));
-                found.verdict
-            })
+            let found = compare_unpaired_values(&low, &high, direction, (0.02, 0.95), SessionSpread::NONE, true);
+            found.map(|found| found.verdict)
         };
         assert_eq!(verdict(Direction::LowerIsBetter), Some(Verdict::Worse));
         assert_eq!(verdict(Direction::HigherIsBetter), Some(Verdict::Better));

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
-use statistics::paired::PairedComparison;
+use statistics::LogRatio;
 
 use super::ComparisonRules;
 use crate::judge::summary::{CellSummary, beside};
@@ -90,7 +90,7 @@ impl ComparisonRules {
     /// which changes the answer and not the interval.
     pub(super) fn withheld(
         &self,
-        paired: &PairedComparison,
+        paired: &LogRatio,
         reference: MetricReference,
         cells: [&CellSummary; 2],
     ) -> Option<Withheld> {

@@ -1,7 +1,5 @@
 //! What of the machine casts doubt on a whole record or on a cell, from what the manifest says.
 
-use serde::Serialize;
-
 use super::Summary;
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
@@ -12,7 +10,7 @@ use crate::vocabulary::code::Code;
 use crate::vocabulary::metric;
 
 /// A code that a record carries as a whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordCode {
     pub code: Code,
     /// What was found, in words.

@@ -20,8 +20,7 @@ use crate::worker::measure::stop::StopReason;
 use crate::worker::measure::warm::WarmupStatus;
 
 /// What is odd about a cell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellFindings {
     /// Codes of the cell as a whole.
     pub codes: Vec<String>,
@@ -51,7 +50,7 @@ pub struct OtherLoad {
 }
 
 /// One value a run, summed up.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// The smallest.
     pub low: f64,

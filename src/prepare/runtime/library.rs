@@ -10,14 +10,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use reading::plain_file;
-use serde::{Deserialize, Serialize};
 
 use super::error::{PLUGIN, RuntimeError, oldest};
 use super::origin::Origin;
 use crate::experiment::{is_new_enough, version_numbers};
 
 /// An ONNX Runtime library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     /// The shared library, absolute.
     pub path: PathBuf,

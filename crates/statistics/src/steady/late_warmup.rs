@@ -3,8 +3,6 @@
 //! The marginal standard error rule proposes a cut, and three conditions decide on it: a cut always falls at the front,
 //! so one that chance proposes takes tails and throughput from the run.
 
-use serde::{Deserialize, Serialize};
-
 use super::drift::detrended;
 use super::mser::mser;
 use crate::autocorrelation::autocorrelation_time;
@@ -34,7 +32,7 @@ const FAR: f64 = 0.95;
 const LEAST_FAR: f64 = 1.0 / 3.0;
 
 /// The post-check of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LateWarmup {
     /// The first so many samples are late warm-up; zero for none.
     pub truncate: usize,

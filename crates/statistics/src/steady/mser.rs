@@ -1,11 +1,9 @@
 //! The marginal standard error rule: which cut leaves the mean of the rest most precise (method 2.4).
 
-use serde::{Deserialize, Serialize};
-
 use crate::moments::mean;
 
 /// Where MSER would cut.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Truncation {
     /// Number of samples before the cut.
     pub truncate: usize,

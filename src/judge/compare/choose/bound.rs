@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::worker::backend::FailureKind;
 
 /// One bound and the cells that it speaks of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BoundCheck {
     /// As specified.
     pub bound: Bound,
@@ -22,7 +22,7 @@ pub struct BoundCheck {
 }
 
 /// One cell under a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundedCell {
     /// Index of the cell.
     pub cell: usize,
@@ -35,8 +35,7 @@ pub struct BoundedCell {
 }
 
 /// Whether a bound is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoundOutcome {
     /// The whole interval lies inside.
     Kept,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::{compare_cells, compare_unasked};
 use super::super::tie::TieBreak;
@@ -14,7 +12,7 @@ use crate::plan::{Group, Plan};
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 
 /// The cells among which one is chosen.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Contest {
     /// Every cell, in plan order.
     pub entrants: Vec<Entrant>,
@@ -26,7 +24,7 @@ pub struct Contest {
 }
 
 /// One cell of a contest.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entrant {
     /// Index of the cell.
     pub cell: usize,
@@ -35,8 +33,7 @@ pub struct Entrant {
 }
 
 /// How a cell stands in its contest.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Standing {
     /// No other is better, and it keeps every bound.
     Unbeaten,

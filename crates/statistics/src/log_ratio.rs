@@ -1,0 +1,116 @@
+//! What is said of the log ratio of two sides: estimate, interval, verdict, and what it would take where the verdict is
+//! out (method 6.1, 6.2).
+//!
+//! Input: the estimate with its error. Output: a [`LogRatio`], the same with pairs and without. Deliberately absent: where
+//! the error comes from (`paired`, `unpaired`).
+
+use super::interval::{Interval, is_confidence};
+use super::minimum_effect::MinimumEffect;
+use super::outlook::Outlook;
+use super::planning::{MINIMUM_RUNS, effect_with};
+use super::satterthwaite::{CombinedUncertainty, VariancePart};
+use super::verdict::Verdict;
+
+/// Why a comparison is inconclusive, and what would help; without pairs, blocks are runs on each side.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Hint {
+    /// There are fewer blocks than any verdict takes.
+    TooFewBlocks {
+        /// The number that it takes.
+        needed: usize,
+    },
+    /// There is a difference, but whether it exceeds the margin is open.
+    SizeNotEstablished {
+        /// About how many more blocks it takes; `None` when no reasonable number does.
+        #[serde(default)]
+        more_blocks: Option<usize>,
+    },
+    /// The interval is too wide to tell.
+    NotEnoughData {
+        /// The relative effect that these blocks find with 80% power.
+        detectable_effect: f64,
+        /// About how many more blocks it takes; `None` when no reasonable number does.
+        more_blocks: Option<usize>,
+    },
+}
+
+/// The log ratio candidate / baseline, above zero where the candidate is worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogRatio {
+    /// Common blocks; without pairs, runs of the side that has fewer.
+    pub blocks: usize,
+    /// The estimate: the trimmed mean (25 %) of the blocks, or of the logs of one side less that of the other.
+    pub theta: f64,
+    /// Its standard error; `None` for a single block.
+    pub(crate) error: Option<CombinedUncertainty>,
+    /// Its interval; `None` when there are too few blocks for a verdict.
+    pub interval: Option<Interval>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Margin as a relative difference, such as 0.02; on the log scale it is ln(1 + margin) to both sides.
+    pub margin: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why the verdict is out; `None` unless it is inconclusive, and where nobody asked.
+    pub hint: Option<Hint>,
+    /// Winsorised standard deviation of the log ratios of blocks; `None` for a single block, and without pairs.
+    pub winsorised_deviation: Option<f64>,
+    /// The relative effect that these blocks find with 80% power; `None` for a single block.
+    pub detectable_effect: Option<f64>,
+    /// The tests against the margin; `None` when there are too few blocks for a verdict.
+    pub(crate) minimum_effect: Option<MinimumEffect>,
+}
+
+/// Whether verdicts can be given by such terms: a margin of at least zero, and 0 < `confidence` < 1.
+pub(crate) fn are_terms(margin: f64, confidence: f64) -> bool {
+    margin >= 0.0 && margin.is_finite() && is_confidence(confidence)
+}
+
+impl LogRatio {
+    /// Judges an estimate over so many blocks, whose error is `error`, or `variance` with its degrees of freedom.
+    pub(crate) fn judged(
+        (theta, blocks): (f64, usize),
+        error: Option<CombinedUncertainty>,
+        variance: Option<VariancePart>,
+        margin: f64,
+        confidence: f64,
+    ) -> Self {
+        let log_margin = margin.ln_1p();
+        let known = error.filter(|_| blocks >= MINIMUM_RUNS);
+        let interval = known.map(|error| error.interval(theta, confidence));
+        LogRatio {
+            blocks,
+            theta,
+            error,
+            interval,
+            confidence,
+            margin,
+            verdict: Verdict::from_interval(interval, log_margin),
+            hint: None,
+            winsorised_deviation: None,
+            detectable_effect: variance.and_then(|part| effect_with(part, margin, confidence)),
+            minimum_effect: known.map(|error| MinimumEffect::of(theta, &error, log_margin)),
+        }
+    }
+
+    /// p value of a difference beyond the margin, two-sided; it belongs to the interval.
+    pub fn p(&self) -> Option<f64> {
+        self.minimum_effect.map(|test| test.p_min_effect)
+    }
+
+    /// What would turn an inconclusive comparison into a verdict, by the error that more blocks leave. `most` are those of
+    /// the side that has more.
+    pub(crate) fn hint(&self, most: usize, error: impl Fn(usize) -> Option<CombinedUncertainty>) -> Option<Hint> {
+        if !self.verdict.is_open() {
+            return None;
+        }
+        let Some(interval) = self.interval else { return Some(Hint::TooFewBlocks { needed: MINIMUM_RUNS }) };
+        let LogRatio { theta, margin, confidence, .. } = *self;
+        let more_blocks = Outlook { theta, margin, confidence, observations: most }.fewest_more(error);
+        if !interval.contains(0.0) {
+            return Some(Hint::SizeNotEstablished { more_blocks });
+        }
+        Some(Hint::NotEnoughData { detectable_effect: self.detectable_effect?, more_blocks })
+    }
+}

@@ -182,7 +182,7 @@ fn spelt(value: f64) -> String {
 #[test]
 fn results_are_not_replaced_by_what_is_read_from_them() {
     let place = Workplace::new();
-    let old = std::fs::read_to_string(root().join("reports/quickstart/results.json")).unwrap();
+    let old = std::fs::read_to_string(root().join("reports/densenet121/results.json")).unwrap();
     place.write("r/results.json", &old);
     let refused = place.run(&["report", "r", "--format", "json"]).expect_code(2);
     assert!(refused.stderr.contains("would be overwritten"), "{}", refused.stderr);

@@ -127,7 +127,12 @@ impl Ui {
 
     fn render_with(&self, theme: miette::GraphicalTheme, diagnostic: &dyn miette::Diagnostic) -> String {
         use miette::GraphicalReportHandler;
-        let handler = GraphicalReportHandler::new_themed(theme).with_width(self.width).with_links(false);
+        // A path or a command that goes on in the next line cannot be copied.
+        let handler = GraphicalReportHandler::new_themed(theme)
+            .with_width(self.width)
+            .with_links(false)
+            .with_break_words(false)
+            .with_word_separator(textwrap::WordSeparator::AsciiSpace);
         let mut text = String::new();
         match handler.render_report(&mut text, diagnostic) {
             // Problems below a heading each have a line that says no more than that.
@@ -174,8 +179,10 @@ impl Ui {
         let room = self.width.saturating_sub(indent).max(20);
         let mut lines = String::new();
         // A broken path or number could not be copied.
-        let options =
-            textwrap::Options::new(room).break_words(false).word_splitter(textwrap::WordSplitter::NoHyphenation);
+        let options = textwrap::Options::new(room)
+            .break_words(false)
+            .word_separator(textwrap::WordSeparator::AsciiSpace)
+            .word_splitter(textwrap::WordSplitter::NoHyphenation);
         for (index, line) in textwrap::wrap(text, options).iter().enumerate() {
             let before = if index == 0 { before } else { "" };
             let gap = " ".repeat(indent.saturating_sub(before.width()));

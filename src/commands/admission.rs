@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reading::shell;
+
 use super::libraries;
 use super::quiet::OtherUsers;
 use crate::experiment::Experiment;
@@ -150,7 +152,7 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
 fn command_line(place: &ProjectRoot) -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let path = PathBuf::from(&word);
-        if path.is_absolute() { place.relative(&path) } else { word.to_string_lossy().into_owned() }
+        shell::word(&if path.is_absolute() { place.relative(&path) } else { word.to_string_lossy().into_owned() })
     });
     std::iter::once("perfrun".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use onnx::zoo::{Settings, of, signature};
 use onnx::{Interface, ShapeError};
-use reading::plain_file;
 use reading::yaml::scalar;
+use reading::{plain_file, shell};
 use serde_json::Value;
 
 use super::inspect::{model_files, tensor};
@@ -163,7 +163,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
             path_from(&absolute(Path::new(""), Path::new(".")), &schema).display()
         );
     }
-    ui.note(&format!("wrote {written}; next: perfrun {}", target.display()));
+    ui.note(&format!("wrote {written}; next: perfrun {}", shell::word(&target.to_string_lossy())));
     Ok(ExitCode::Done)
 }
 

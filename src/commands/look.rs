@@ -4,6 +4,8 @@
 
 use std::path::PathBuf;
 
+use reading::shell;
+
 use super::init::{self, Question};
 use super::{run, specs};
 use crate::data::scratch::Scratch;
@@ -74,5 +76,5 @@ fn sizes(experiment: &Experiment) -> Vec<String> {
 
 /// The models as they were typed.
 fn words(specs: &[PathBuf]) -> String {
-    specs.iter().map(|word| word.display().to_string()).collect::<Vec<_>>().join(" ")
+    specs.iter().map(|word| shell::word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }

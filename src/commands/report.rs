@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
+use reading::{plain_file, shell};
 use tracing::info;
 
 use super::{records, step_summary};
@@ -68,7 +68,10 @@ fn one_report(folder: &Path) -> Result<PathBuf, Error> {
     let more = if inside.len() > 8 { ", ..." } else { "" };
     Err(Error::refused(
         format!("{} is not a report, but a folder of {}", folder.display(), count(inside.len() as u64, "report")),
-        format!("the newest first: {names}{more}; for example `perfrun report {}`", newest.display()),
+        format!(
+            "the newest first: {names}{more}; for example `perfrun report {}`",
+            shell::word(&newest.to_string_lossy())
+        ),
     ))
 }
 

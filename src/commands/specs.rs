@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
+use reading::{plain_file, shell};
 use tracing::info;
 
 use super::inspect;
@@ -53,15 +53,15 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 
 /// A folder without a specification may hold models.
 fn nothing_below(folder: &Path) -> Error {
-    let shown = folder.display();
+    let shown = shell::word(&folder.to_string_lossy());
     let help = match inspect::model_files(&[folder.to_owned()]).unwrap_or_default().as_slice() {
         [] => "a specification is a YAML file with a top-level `models` key".to_owned(),
         [first, ..] => format!(
             "it holds models: `perfrun init {shown}` writes a specification, `perfrun {}` takes a quick look",
-            first.display()
+            shell::word(&first.to_string_lossy())
         ),
     };
-    Error::refused(format!("no specification found in {shown}"), help)
+    Error::refused(format!("no specification found in {}", folder.display()), help)
 }
 
 /// Whether a word on the command line is a model: a file by its ending, or a network that perfrun makes.
@@ -93,9 +93,9 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
         };
     }
     if is_model(path) {
-        let word = path.display();
+        let word = shell::word(&path.to_string_lossy());
         let help = format!("`perfrun {word}` takes a quick look, `perfrun init {word}` writes a specification");
-        return Err(Error::refused(format!("{word} is a model, not a specification"), help));
+        return Err(Error::refused(format!("{} is a model, not a specification", path.display()), help));
     }
     if let Some(format) = onnx::foreign_format(path) {
         let message = format!("{} is neither a specification nor an ONNX model", path.display());

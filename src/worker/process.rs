@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tracing::debug;
 
+use reading::shell;
+
 use super::group::Group;
 use super::log::Log;
 use crate::vocabulary::quantity::Nanos;
@@ -106,5 +108,5 @@ impl Process {
 }
 
 fn command_line(words: &[&OsStr]) -> String {
-    words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    words.iter().map(|word| shell::word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }

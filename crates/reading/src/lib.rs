@@ -1,7 +1,8 @@
-//! Reading what a user names: files that are files, words and names that were perhaps meant, and names as YAML has them.
+//! Reading what a user names: files that are files, words and names that were perhaps meant, and names as YAML and shells have them.
 
 pub mod nearest;
 pub mod plain_file;
+pub mod shell;
 pub mod yaml;
 
 /// Memory of this machine, of which nothing that is read may need more; `None` where the system does not say.

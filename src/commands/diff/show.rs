@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use reading::shell;
+
 use super::is_gated;
 use super::sides::Source;
 use crate::commands::step_summary;
@@ -67,12 +69,12 @@ impl Shown {
 pub(super) fn command(arguments: &DiffArgs, sides: &[Source; 2]) -> String {
     let side = |source: &Source| match source {
         Source::Commit { hash, .. } => Some(hash.chars().take(12).collect::<String>()),
-        Source::Path(path) => Some(path.display().to_string()),
+        Source::Path(path) => Some(shell::word(&path.to_string_lossy())),
         Source::WorkingTree => None,
     };
     let mut words = vec!["perfrun diff".to_owned()];
     words.extend(sides.iter().filter_map(side));
-    words.extend(arguments.experiment.iter().map(|name| format!("--experiment {name}")));
+    words.extend(arguments.experiment.iter().map(|name| format!("--experiment {}", shell::word(name))));
     words.extend(arguments.allow.iter().map(|fact| format!("--allow {fact}")));
     words.extend(arguments.remeasure.then(|| "--remeasure".to_owned()));
     words.extend(arguments.budget.map(|budget| format!("--budget {budget}")));

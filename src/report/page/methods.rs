@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use statistics::planning::MINIMUM_RUNS;
 
+use reading::shell;
+
 use super::{Reader, facts};
 use crate::experiment::{Axis, Boundary, Cache, Completion, Design, Stop, StopStatistic, Warmup};
 use crate::report::format::{amount, percent};
@@ -64,7 +66,7 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
     let again = path.map(|path| {
         let check =
             if can_be_checked { " Check on another machine: `perfrun reproduce` with results.json." } else { "" };
-        format!("Repeat: `perfrun {path}`.{check}")
+        format!("Repeat: `perfrun {}`.{check}", shell::word(path))
     });
     [Some(measured), judged, again].into_iter().flatten().collect()
 }

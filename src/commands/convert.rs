@@ -13,7 +13,7 @@ use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use crate::machine::host;
-use crate::plan::Stream;
+use crate::plan::RandomStream;
 use crate::prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
 use crate::prepare::runtime;
 use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
@@ -201,7 +201,7 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
     })?;
     let items = arguments.items();
     let tensor = |tensor: &ResolvedTensor| {
-        let seeds = (0..items).map(|set| Stream::ObservedInput(&tensor.name, set).seed(SEED)).collect();
+        let seeds = (0..items).map(|set| RandomStream::ObservedInput(&tensor.name, set).seed(SEED)).collect();
         let values = Values::Random.filling(tensor);
         TensorRequest { values, ..TensorRequest::random(&tensor.name, tensor.element.clone(), &tensor.shape, seeds) }
     };

@@ -18,7 +18,9 @@ use crate::ui::error::{Error, ExitCode};
 
 /// Whether models stand where specifications could.
 pub(super) fn is_asked(arguments: &RunArgs) -> bool {
-    !arguments.specs.is_empty() && arguments.specs.iter().all(|path| specs::is_model(path))
+    let resumed = arguments.resume.iter().flatten();
+    let mut words = arguments.specs.iter().chain(resumed).peekable();
+    words.peek().is_some() && words.all(|path| specs::is_model(path))
 }
 
 /// Measures the models of the arguments, of which every one is a model.

@@ -13,7 +13,7 @@ use crate::judge::summary::summarize;
 use crate::machine::host;
 use crate::record::provenance::{self, Facts};
 use crate::record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
-use crate::report::format::count;
+use crate::report::format::{count, some};
 use crate::report::{self, Composed, Format, Rendered, UserTemplate};
 use crate::results::{self, Cell, Results, Status};
 use crate::spec::Loaded;
@@ -51,27 +51,30 @@ fn results_alone(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The folder, unless it is one of reports or records.
+/// The folder, unless it is one of reports or records. Records sort by the time that they began.
 fn one_report(folder: &Path) -> Result<PathBuf, Error> {
-    let written = |folder: PathBuf| {
-        let files = [Manifest::FILE, results::FILE].into_iter().filter_map(|file| folder.join(file).metadata().ok());
-        Some((files.filter_map(|file| file.modified().ok()).max()?, folder))
+    const MOST_NAMED: usize = 8;
+    let inside = |file: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+        let mut found: Vec<PathBuf> = entries.filter(|entry| entry.join(file).is_file()).collect();
+        found.sort();
+        found
     };
-    let inside = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| written(entry.ok()?.path()));
-    let mut inside: Vec<_> = inside.collect();
-    inside.sort_by(|one, other| other.cmp(one));
-    let Some((_, newest)) = inside.first().filter(|_| !folder.join(Manifest::FILE).is_file()) else {
+    if folder.join(Manifest::FILE).is_file() {
         return Ok(folder.to_owned());
+    }
+    let records: Vec<PathBuf> = inside(Manifest::FILE).into_iter().rev().collect();
+    let (found, what, order) = if records.is_empty() {
+        (inside(results::FILE), "report", "it has")
+    } else {
+        (records, "record", "the newest first:")
     };
-    let names = inside.iter().take(8).filter_map(|(_, inside)| inside.file_name()).map(|name| name.to_string_lossy());
-    let names = names.collect::<Vec<_>>().join(", ");
-    let more = if inside.len() > 8 { ", ..." } else { "" };
+    let Some(first) = found.first() else { return Ok(folder.to_owned()) };
+    let names = found.iter().filter_map(|inside| inside.file_name()).map(|name| name.to_string_lossy().into_owned());
+    let names = some(names.collect::<Vec<_>>().into_iter(), MOST_NAMED).join(", ");
     Err(Error::refused(
-        format!("{} is not a report, but a folder of {}", folder.display(), count(inside.len() as u64, "report")),
-        format!(
-            "the newest first: {names}{more}; for example `perfrun report {}`",
-            shell::word(&newest.to_string_lossy())
-        ),
+        format!("{} is not a {what}, but a folder of {}", folder.display(), count(found.len() as u64, what)),
+        format!("{order} {names}; for example `perfrun report {}`", shell::word(&first.to_string_lossy())),
     ))
 }
 

@@ -7,7 +7,7 @@ use reading::plain_file;
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::forecast::forecasts;
-use super::records::was_measured;
+use super::records::{self, was_measured};
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
@@ -17,7 +17,7 @@ use crate::judge::summary::LEAST_RUNS;
 use crate::machine::host;
 use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
-use crate::record::{LocalPaths, Outcome, ProjectRoot, Record};
+use crate::record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
 use crate::report::format::percent;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
@@ -40,9 +40,17 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
             let message = format!("--resume {} cannot be combined with a specification", folder.display());
             return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
         }
+        Some(None) if paths.is_empty() => {
+            let newest = records::find(&ProjectRoot::here()?, LATEST)?;
+            return resume(&newest, arguments, &super::interrupts()?, ui);
+        }
         Some(None) | None => {}
     }
     let specs = specs::find(&paths)?;
+    if let (Some(folder), [_, _, ..]) = (&arguments.output, specs.as_slice()) {
+        let message = format!("{} reports cannot go to one folder, {}", specs.len(), folder.display());
+        return Err(Error::refused(message, "leave out `--output`, or run one specification at a time"));
+    }
     // Every file is checked before the first is measured: a mistake in the last one shows at once.
     let loaded = specs
         .iter()

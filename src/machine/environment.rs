@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// Asked by whatever looks at the machine, waits for it or expects something to take time. Nobody else asks which of the two it is.
+/// Asked by whatever looks at the machine, waits for it or expects something to take time. Nobody else asks which of the two
+/// it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
     is_machine: bool,

@@ -2,7 +2,7 @@
 
 use statistics::random::Xoshiro256PlusPlus;
 
-use super::{Plan, Stream};
+use super::{Plan, RandomStream};
 use crate::experiment::Aa;
 
 /// Chooses the cells that are measured twice, after every skip is known.
@@ -20,7 +20,7 @@ pub fn place_controls(plan: &mut Plan, aa: Aa) {
         Aa::Off => Vec::new(),
         Aa::Group => order.into_iter().filter_map(control).collect(),
         Aa::Auto => {
-            Xoshiro256PlusPlus::seed_from_u64(Stream::Control.seed(plan.seed)).shuffle(&mut order);
+            Xoshiro256PlusPlus::seed_from_u64(RandomStream::Control.seed(plan.seed)).shuffle(&mut order);
             // A group in which something is compared says more than one in which nothing is.
             let compared = |group: &usize| plan.groups[*group].cells.len() > 1;
             // Of two sides, what is the same on both is what the machine shows itself by.

@@ -1,4 +1,4 @@
-//! Why an experiment has no plan.
+//! Errors of plans.
 
 use crate::experiment::MatrixError;
 

@@ -31,7 +31,7 @@ pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use sides::{BothSides, PlannedSide, both_sides};
-pub(crate) use stream::Stream;
+pub(crate) use stream::RandomStream;
 
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 
 use statistics::random::counterbalanced_order;
 
-use super::{Plan, Stream};
+use super::{Plan, RandomStream};
 
 /// One arm of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct PlannedRun {
 
 /// Indices of the groups in the order in which `block` visits them.
 pub fn group_order(plan: &Plan, block: u32) -> Vec<usize> {
-    counterbalanced_order(plan.groups.len(), u64::from(block), Stream::GroupOrder.seed(plan.seed))
+    counterbalanced_order(plan.groups.len(), u64::from(block), RandomStream::GroupOrder.seed(plan.seed))
 }
 
 /// The arms of all groups, those of skipped cells too, in the order in which `block` visits them.
@@ -37,7 +37,7 @@ pub fn block_order(plan: &Plan, block: u32) -> Vec<PlannedRun> {
 pub fn arm_order(plan: &Plan, group: usize, block: u32) -> Vec<PlannedRun> {
     let cells = &plan.groups[group].cells;
     let first = plan.cells[cells[0] as usize].id;
-    let seed = Stream::ArmOrder(first).seed(plan.seed);
+    let seed = RandomStream::ArmOrder(first).seed(plan.seed);
     let double = plan.controls.iter().find(|control| plan.cells[**control as usize].group as usize == group);
     let arm = |index: usize| match cells.get(index) {
         Some(cell) => Some(PlannedRun { cell: *cell as usize, is_double: false }),

@@ -8,7 +8,7 @@ use super::{CellId, Coordinates};
 
 /// A stream of random numbers by its purpose. Its text names it in every version, so that records can be repeated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Stream<'a> {
+pub(crate) enum RandomStream<'a> {
     GroupOrder,
     /// Of the group that has this cell first.
     ArmOrder(CellId),
@@ -17,8 +17,8 @@ pub(crate) enum Stream<'a> {
     Input(Coordinates<'a>, &'a str, u32),
     /// A set of a tensor of a model that is observed outside a plan.
     ObservedInput(&'a str, u32),
-    /// What shifts the stack of a run's process. A double, named by its arm, must not share the layout of its cell, or it would be
-    /// less than another process.
+    /// What shifts the stack of a run's process. A double, named by its arm, must not share the layout of its cell, or it
+    /// would be less than another process.
     Layout(CellId, Option<&'a str>, u32),
     /// Whatever a script draws in a run of a cell, by its arm.
     Script(CellId, &'a str, u32),
@@ -27,25 +27,25 @@ pub(crate) enum Stream<'a> {
     Calibration(CellId, u32),
 }
 
-impl Stream<'_> {
+impl RandomStream<'_> {
     pub(crate) fn seed(self, master: u64) -> u64 {
         key_seed(master, &self.to_string())
     }
 }
 
-impl fmt::Display for Stream<'_> {
+impl fmt::Display for RandomStream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stream::GroupOrder => write!(f, "order"),
-            Stream::ArmOrder(first) => write!(f, "order/{first}"),
-            Stream::Control => write!(f, "control"),
-            Stream::Input(at, tensor, set) => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
-            Stream::ObservedInput(tensor, set) => write!(f, "input/{tensor}/{set}"),
-            Stream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
-            Stream::Layout(cell, Some(double), run) => write!(f, "env/{cell}/{double}/{run}"),
-            Stream::Script(cell, arm, run) => write!(f, "mock/{cell}/{arm}/{run}"),
-            Stream::Roofline => write!(f, "peak/a"),
-            Stream::Calibration(cell, round) => write!(f, "calibrate/{cell}/{round}"),
+            RandomStream::GroupOrder => write!(f, "order"),
+            RandomStream::ArmOrder(first) => write!(f, "order/{first}"),
+            RandomStream::Control => write!(f, "control"),
+            RandomStream::Input(at, tensor, set) => write!(f, "input/{}/{}/{tensor}/{set}", at.model(), at.input()),
+            RandomStream::ObservedInput(tensor, set) => write!(f, "input/{tensor}/{set}"),
+            RandomStream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
+            RandomStream::Layout(cell, Some(double), run) => write!(f, "env/{cell}/{double}/{run}"),
+            RandomStream::Script(cell, arm, run) => write!(f, "mock/{cell}/{arm}/{run}"),
+            RandomStream::Roofline => write!(f, "peak/a"),
+            RandomStream::Calibration(cell, round) => write!(f, "calibrate/{cell}/{round}"),
         }
     }
 }
@@ -60,16 +60,16 @@ mod tests {
         let plan = crate::plan::expand(&spec.expect("a valid spec").experiment).expect("a plan");
         let (cell, at) = ("0123456789abcdef".parse().expect("an id"), plan.coordinates(&plan.cells[0]));
         let seeds = [
-            Stream::GroupOrder,
-            Stream::ArmOrder(cell),
-            Stream::Control,
-            Stream::Input(at, "x", 1),
-            Stream::ObservedInput("x", 1),
-            Stream::Layout(cell, None, 2),
-            Stream::Layout(cell, Some("aa"), 2),
-            Stream::Script(cell, "main", 2),
-            Stream::Roofline,
-            Stream::Calibration(cell, 3),
+            RandomStream::GroupOrder,
+            RandomStream::ArmOrder(cell),
+            RandomStream::Control,
+            RandomStream::Input(at, "x", 1),
+            RandomStream::ObservedInput("x", 1),
+            RandomStream::Layout(cell, None, 2),
+            RandomStream::Layout(cell, Some("aa"), 2),
+            RandomStream::Script(cell, "main", 2),
+            RandomStream::Roofline,
+            RandomStream::Calibration(cell, 3),
         ];
         let pinned: [u64; 10] = [
             0x5eeb_a843_508e_ac0c,

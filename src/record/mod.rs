@@ -79,11 +79,27 @@ pub enum StoreError {
     },
     /// The content is not what perfrun writes.
     #[error("{path} is damaged: {reason}")]
-    #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong.
+        reason: String,
+    },
+    /// The content of a report is not what perfrun writes.
+    #[error("{path} is damaged: {reason}")]
+    #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
+    DamagedReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The inputs of a record cannot be written for its workers.
+    #[error("cannot write the inputs of {path}: {reason}")]
+    Inputs {
+        /// The record's folder.
+        path: PathBuf,
+        /// Why.
         reason: String,
     },
     /// A merge left both sides in it.

@@ -1,7 +1,7 @@
 //! What the machine was seen to do at most, and how much data a bandwidth limits (method 5.6).
 //!
-//! Input: what the pass before the first block measured. Output: values as they are stored. Deliberately absent: the limits of a cell (`known`), what the cell
-//! achieves, and what is said about it (`judge`).
+//! Input: what the pass before the first block measured. Output: values as they are stored. Deliberately absent: the
+//! limits of a cell (`known`), what the cell achieves, and what is said about it (`judge`).
 
 use onnx::cost::Arithmetic;
 use serde::{Deserialize, Serialize};

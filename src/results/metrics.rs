@@ -91,7 +91,7 @@ pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<Strin
         let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
         let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
             && unsupported != Some(true)
-            && name != metric::CPU_UTILISATION.name;
+            && ![metric::CPU_UTILISATION.name, metric::TIME_TO_STEADY.name].contains(&name.as_str());
         !is_fact && (is_usual || named.contains(name))
     };
     let column = |(name, metric): (&String, &MetricSummary)| {

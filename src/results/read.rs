@@ -37,7 +37,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     }
     let damaged = |error: serde_json::Error| match has_conflict(text) {
         true => StoreError::Conflict { path: path.to_owned() },
-        false => StoreError::Damaged { path: path.to_owned(), reason: error.to_string() },
+        false => StoreError::DamagedReport { path: path.to_owned(), reason: error.to_string() },
     };
     // The common case first: a file may hold ten thousand cells.
     let found = serde_json::from_str::<Results>(text);
@@ -54,7 +54,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
         later if later > u64::from(FORMAT) => {
             Err(StoreError::Newer { path: path.to_owned(), found: later, known: FORMAT })
         }
-        _ => Err(StoreError::Damaged {
+        _ => Err(StoreError::DamagedReport {
             path: path.to_owned(),
             reason: found.err().map_or("it has no known format".to_owned(), |error| error.to_string()),
         }),
@@ -64,7 +64,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
 /// What reads as results may still come from anywhere.
 fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
     match problem(&results).or_else(|| impossible(&results)) {
-        Some(reason) => Err(StoreError::Damaged { path: path.to_owned(), reason }),
+        Some(reason) => Err(StoreError::DamagedReport { path: path.to_owned(), reason }),
         None => {
             leave_out_rows_without_cells(&mut results);
             Ok(results)
@@ -94,6 +94,9 @@ fn problem(results: &Results) -> Option<String> {
     twice.map(|cell| format!("the cell {cell} is listed twice"))
 }
 
+/// A nanosecond to half a minute.
+const MOST_RATIO: f64 = 3e10;
+
 /// The first number that nothing measures, with its place in the file.
 fn impossible(results: &Results) -> Option<String> {
     let of_cell = |(index, cell): (usize, &Cell)| {
@@ -113,7 +116,8 @@ fn impossible(results: &Results) -> Option<String> {
         Some(format!("cells[{index}].{}", estimated.or_else(run)?))
     };
     let of_row = |list: &str, index: usize, ratio: f64, low, high| {
-        let below = (ratio <= 0.0).then(|| format!(".ratio is {}; it must be above 0", Value::from(ratio)));
+        let below = (ratio <= 0.0 || ratio > MOST_RATIO)
+            .then(|| format!(".ratio is {}, which nothing measures", Value::from(ratio)));
         let problem = below.or_else(|| inverted(low, high).map(|problem| format!(" {problem}")))?;
         Some(format!("{list}[{index}]{problem}"))
     };
@@ -154,11 +158,20 @@ fn leave_out_rows_without_cells(results: &mut Results) {
     results.controls.retain(|row| is_known(&row.cell));
     results.efforts.retain(|row| row.cells.iter().all(&mut is_known));
     results.families.retain(|row| row.cells.iter().all(&mut is_known));
-    results.goals.iter_mut().for_each(|goal| goal.cells.retain(|found| is_known(&found.cell)));
-    results.tradeoffs.iter_mut().for_each(|tradeoff| tradeoff.points.retain(|point| is_known(&point.cell)));
+    results.goals.retain(|goal| goal.cells.iter().all(|found| is_known(&found.cell)));
+    for tradeoff in &mut results.tradeoffs {
+        tradeoff.points.retain_mut(|point| {
+            point.by.retain(&mut is_known);
+            is_known(&point.cell)
+        });
+    }
     if let Some(choice) = &mut results.choice {
         choice.contests.retain(|contest| contest.entrants.iter().all(|entrant| is_known(&entrant.cell)));
-        choice.bounds.iter_mut().for_each(|bound| bound.cells.retain(|found| is_known(&found.cell)));
+        for contest in &mut choice.contests {
+            contest.evidence.retain(|row| is_known(&row.cell) & is_known(&row.baseline));
+        }
+        choice.bounds.retain(|bound| bound.cells.iter().all(|found| is_known(&found.cell)));
+        choice.failed_control.take_if(|failed| !is_known(&failed.cell));
     }
     if !missing.is_empty() {
         let cells = match missing.len() {

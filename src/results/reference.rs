@@ -46,9 +46,9 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `supported` | false for a percentile that too few samples support: the true value may lie anywhere above |
 | `usable` | false where reports show no number: outputs with NaN, samples too short, a percentile that is not supported |
 | `codes` | what weakens the cell ([codes.md](codes.md)) |
-| `other_load` | cores that others used beside most of its runs; empty where the machine was theirs |
+| `other_load` | cores that others used beside most of its runs; empty unless most of its runs met some |
 | `verdict` | against the cell's baseline by this metric; empty where there is none |
-| `withheld` | why there is no verdict although there is an interval: `control_failed`, `quick_look` ...; empty where the verdict holds |
+| `withheld` | why the verdict is not to be used: `control_failed`, `quick_look`, `too_few_blocks`, `outputs_differ` ...; empty where it holds |
 
 ## What is in it
 

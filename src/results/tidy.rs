@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use statistics::planning::MINIMUM_RUNS;
+
 use super::{Cell, Compared, Results, beside};
 use crate::data::table::{Table, TableError, Values};
 use crate::experiment::Axis;
@@ -23,6 +25,13 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
     let number = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
         rows.iter().map(|(.., estimated)| of(estimated)).collect::<Vec<Option<f64>>>().into()
     };
+    // Of fewer runs reports show none.
+    let end = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
+        let of_row = |(.., estimated): &(&Cell, &String, &super::Estimated)| {
+            of(estimated).filter(|_| estimated.n >= MINIMUM_RUNS as u64)
+        };
+        rows.iter().map(of_row).collect::<Vec<Option<f64>>>().into()
+    };
     let cell = [("experiment", vec![results.experiment.clone(); rows.len()].into()), ("cell", name(&|cell| &cell.id))];
     let names = Axis::ALL.map(|axis| (axis.singular(), name(&|cell| &cell.names[axis])));
     // Of the verdicts, that on the metric itself.
@@ -30,9 +39,9 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
     for row in &results.comparisons {
         judged.extend(row.reference().map(|reference| ((row.cell.as_str(), reference.column()), row)));
     }
-    let compared = |of: fn(&Compared) -> String| -> Values {
+    let compared = |of: &dyn Fn(&Cell, &Compared) -> String| -> Values {
         let of_row = |(cell, metric, _): &(&Cell, &String, _)| {
-            judged.get(&(cell.id.as_str(), (*metric).clone())).map(|row| of(row)).unwrap_or_default()
+            judged.get(&(cell.id.as_str(), (*metric).clone())).map(|row| of(cell, row)).unwrap_or_default()
         };
         rows.iter().map(of_row).collect::<Vec<String>>().into()
     };
@@ -40,15 +49,22 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
     let values = [
         ("metric", rows.iter().map(|(_, metric, _)| (*metric).clone()).collect::<Vec<String>>().into()),
         ("value", number(|estimated| Some(estimated.value))),
-        ("low", number(|estimated| estimated.low)),
-        ("high", number(|estimated| estimated.high)),
+        ("low", end(|estimated| estimated.low)),
+        ("high", end(|estimated| estimated.high)),
         ("supported", rows.iter().map(|(.., of)| of.supported.unwrap_or(true)).collect::<Vec<bool>>().into()),
         ("n", rows.iter().map(|(.., estimated)| estimated.n).collect::<Vec<u64>>().into()),
         ("usable", rows.iter().map(|(cell, metric, _)| cell.usable(metric).is_some()).collect::<Vec<bool>>().into()),
         ("codes", rows.iter().map(|(cell, ..)| codes(cell)).collect::<Vec<String>>().into()),
         ("other_load", rows.iter().map(|(cell, ..)| beside([*cell])).collect::<Vec<Option<f64>>>().into()),
-        ("verdict", compared(|row| row.verdict.name().to_owned())),
-        ("withheld", compared(|row| row.withheld().map(|_| row.reason.clone()).unwrap_or_default())),
+        ("verdict", compared(&|_, row| row.verdict.name().to_owned())),
+        (
+            "withheld",
+            compared(&|cell, row| match () {
+                () if cell.outputs_differ() => "outputs_differ".to_owned(),
+                () if row.withheld().is_some() || row.reason == "too_few_blocks" => row.reason.clone(),
+                () => String::new(),
+            }),
+        ),
     ];
     Table::of(cell.into_iter().chain(names).chain(values))
 }

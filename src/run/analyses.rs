@@ -17,17 +17,17 @@ pub(super) fn replay(job: &mut Job) {
     let plan = job.plan();
     let (rounds, blocks) = (plan.rounds, per_round(plan));
     for round in 0..rounds {
-        for look in job.need.interim_analyses.blocks().take_while(|look| *look < blocks).collect::<Vec<_>>() {
-            let all_are_done = (0..look).all(|block| is_whole(job, round * blocks + block));
+        for after in job.need.interim_analyses.blocks().take_while(|after| *after < blocks).collect::<Vec<_>>() {
+            let all_are_done = (0..after).all(|block| is_whole(job, round * blocks + block));
             if !all_are_done {
                 return;
             }
-            analyse(job, round * blocks + look);
+            analyse(job, round * blocks + after);
         }
     }
 }
 
-/// After `blocks` blocks in all: lets groups leave that need no more, if this is where one looks.
+/// After `blocks` blocks in all: lets groups leave that need no more, if there is an analysis here.
 pub(super) fn analyse(job: &mut Job, blocks: u32) {
     let plan = job.plan();
     let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));

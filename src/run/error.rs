@@ -1,15 +1,15 @@
-//! Why an experiment cannot be carried out here.
+//! Errors of preparing a record.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use onnx::{OnnxError, ShapeError};
-use reading::nearest;
 
 use super::dataset::DatasetError;
 use super::duet::DuetError;
 use crate::plan::PlanError;
 use crate::record::StoreError;
+use crate::vocabulary::wording::{list, some};
 
 /// Why an experiment cannot be carried out on this host.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -137,17 +137,10 @@ impl OpenDimensions {
         groups
     }
 
-    /// `` `m1`, `m2`, `m3` and 2 others ``
+    /// `` `m1`, `m2`, `m3` and 2 more ``
     fn names(&self) -> String {
         const MOST: usize = 3;
-        let names: Vec<&str> = self.models.iter().map(String::as_str).collect();
-        match names.len() {
-            all if all <= MOST + 1 => nearest::list(&names, "and"),
-            all => {
-                let shown: Vec<String> = names[..MOST].iter().map(|name| format!("`{name}`")).collect();
-                format!("{} and {} others", shown.join(", "), all - MOST)
-            }
-        }
+        list(&some(self.models.iter().map(|model| format!("`{model}`")), MOST))
     }
 }
 
@@ -173,7 +166,7 @@ mod tests {
         let problems = |count: u32| (1..=count).map(|number| (format!("m{number}"), ShapeError::NoBatch)).collect();
         let all = OpenDimensions::group(problems(6), 6);
         let problem = ShapeError::NoBatch;
-        assert_eq!(open_dimensions(&all), format!("`m1`, `m2`, `m3` and 3 others: {problem}"));
+        assert_eq!(open_dimensions(&all), format!("`m1`, `m2`, `m3` and 3 more: {problem}"));
         assert_eq!(open_remedies(&all), problem.remedy());
         // Sizes for all models would skip the third.
         let some = OpenDimensions::group(problems(2), 3);

@@ -97,7 +97,7 @@ pub(crate) fn execute(
 fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     session.emit(&Event::Started { manifest: job.manifest(), already_done: job.runs_of_blocks().count() });
     job.write_fed().map_err(|problem| {
-        RunError::Store(StoreError::Damaged { path: job.folder().to_owned(), reason: problem.to_string() })
+        RunError::Store(StoreError::Inputs { path: job.folder().to_owned(), reason: problem.to_string() })
     })?;
     // What earlier sessions of a resumed record took belongs to its budget.
     let before = measured_so_far(job);

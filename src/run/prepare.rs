@@ -1,6 +1,7 @@
 //! From an experiment to a plan that this host can carry out: the matrix, and what devices and model files rule out.
+//! Devices are tried in processes of their own.
 //!
-//! Nothing is written here; [`super::create`] makes the record.
+//! No record is written here; [`super::create`] makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

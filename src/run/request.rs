@@ -8,7 +8,7 @@ use onnx::dimension_sizes;
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
-use crate::plan::{Cell, Stream};
+use crate::plan::{Cell, RandomStream};
 use crate::record::Arm;
 use crate::worker::backend::{CellFacts, CellRequest, TensorRequest};
 
@@ -76,7 +76,7 @@ impl Job {
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),
             run: (arm != Arm::Pilot).then_some(run),
-            seed: Stream::Script(cell.id, arm.name(), run).seed(self.plan().seed),
+            seed: RandomStream::Script(cell.id, arm.name(), run).seed(self.plan().seed),
         }
     }
 
@@ -175,7 +175,7 @@ impl Job {
         let (input, fed) = (self.input(cell), self.fed(cell));
         let folder = self.fed_folder(cell.model(), cell.input());
         let at = manifest.plan.coordinates(cell);
-        let seed = |tensor: &str, set: u32| Stream::Input(at, tensor, set).seed(manifest.plan.seed);
+        let seed = |tensor: &str, set: u32| RandomStream::Input(at, tensor, set).seed(manifest.plan.seed);
         resolved
             .tensors
             .iter()

@@ -14,7 +14,7 @@ use super::{Job, forecast};
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
-use crate::plan::{Cell, Stream, most_time_of_run};
+use crate::plan::{Cell, RandomStream, most_time_of_run};
 use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
         let variant = job.variant(cell);
         let stem = StoredRun::stem(cell.id, arm, run);
         let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
-        let seed = Stream::Layout(cell.id, double, run).seed(job.plan().seed);
+        let seed = RandomStream::Layout(cell.id, double, run).seed(job.plan().seed);
         Launch {
             executable: job.executable.clone(),
             wrap: variant.wrap.clone(),

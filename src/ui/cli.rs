@@ -144,8 +144,8 @@ pub struct RunArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Resume an unfinished record: this folder, or the newest of the specification.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "budget"])]
+    /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "budget", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// Show the plan without measuring.
     #[arg(long)]

@@ -40,7 +40,7 @@ fn answers(rows: &[AnswerRow], ui: &Ui) -> String {
     table::render(&Overview { columns, rows }, ui.width()) + "\n"
 }
 
-/// Every failed cell with its reason, and what that makes of the exit code.
+/// Every failed cell with its reason.
 fn failures(notices: &Notices) -> Vec<String> {
     let line = |failure: &FailureView| {
         let FailureView { cells, kind, runs, in_short, remedy, .. } = failure;
@@ -49,7 +49,6 @@ fn failures(notices: &Notices) -> Vec<String> {
     let mut lines: Vec<String> = notices.failures.iter().map(line).collect();
     if !lines.is_empty() {
         lines.extend(notices.not_run.clone());
-        lines.push("exit code 3: some runs failed".to_owned());
     }
     lines
 }

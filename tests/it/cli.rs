@@ -403,7 +403,7 @@ fn records_are_listed_and_all_but_the_newest_are_removed() {
     let refused = place.run(&["report", "y"]).expect_code(2);
     assert!(refused.stderr.contains("there is no record `y`"), "{}", refused.stderr);
     let refused = place.run(&["report", ".perfrun/records/x"]).expect_code(2);
-    for words in ["records/x is not a report, but a folder of 3 reports", "`perfrun report .perfrun/records/x/"] {
+    for words in ["records/x is not a record, but a folder of 3 records", "`perfrun report .perfrun/records/x/"] {
         assert!(refused.stderr.replace("\n        ", "").contains(words), "{}", refused.stderr);
     }
     let refused = place.run(&["clean"]).expect_code(2);
@@ -540,4 +540,19 @@ fn what_is_no_file_is_not_replaced_by_one() {
     assert!(std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap().success());
     let said = place.run(&["export", "latest", "pipe"]).expect_code(2).stderr;
     assert!(said.contains("it is not a regular file") && !place.path("pipe").is_file(), "{said}");
+}
+
+#[test]
+fn what_would_measure_or_lose_more_than_is_asked_for_is_refused() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    let refused = place.run(&["run", "--resume"]).expect_code(2);
+    assert!(refused.stderr.contains("there is no record `latest`"), "{}", refused.stderr);
+    place.run(&["x.yaml", "--resume", "--dry-run"]).expect_code(2);
+    place.write("y.yaml", "backend: mock\nmodels: [m]\nruns: 2\n");
+    let refused = place.run(&["x.yaml", "y.yaml", "--output", "out"]).expect_code(2);
+    assert!(refused.stderr.contains("2 reports cannot go to one folder, out"), "{}", refused.stderr);
+    assert!(!place.path("out").exists());
+    place.run(&["x.yaml"]).expect_code(0);
+    let refused = place.run(&["run", "--resume"]).expect_code(2);
+    assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
 }

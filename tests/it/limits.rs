@@ -78,7 +78,6 @@ fn verdicts() -> String {
         (format!("beyond the margin of {}", percent(Margin::default().default.0)), "`faster` or `slower`"),
         ("within the margin".to_owned(), "`equivalent`"),
         ("anything else".to_owned(), "`inconclusive`"),
-        (format!("of fewer than {MINIMUM_RUNS} common blocks"), "none"),
     ];
     table(
         ["the whole interval of the ratio", "verdict"],
@@ -91,11 +90,11 @@ fn runs() -> String {
     let row = |name: String, runs: Runs| {
         let analyses = runs.interim_analyses();
         let after: Vec<String> = analyses.blocks().map(|blocks| blocks.to_string()).collect();
-        [name, format!("after {}", after.join(", ")), percent(analyses.confidence())]
+        [name, after.join(", "), percent(analyses.confidence())]
     };
     let fixed = Runs::AUTO.interim_analyses().typical();
     let rows = [row("`auto`".to_owned(), Runs::AUTO), row(format!("`{fixed}`"), Runs::fixed(fixed))];
-    table(["`runs`", "blocks after which the verdicts are looked at", "interval"], rows)
+    table(["`runs`", "interim analyses after (blocks)", "interval of a ratio"], rows)
 }
 
 fn grades() -> String {
@@ -130,14 +129,6 @@ fn unsteady() -> String {
             ),
         ),
         (Code::NoSteadyState, "late warm-up would take half of the samples, so that none is marked".to_owned()),
-        (
-            Code::Drift,
-            format!(
-                "the halves differ by more than {}, and by more than {} standard errors",
-                percent(DRIFT_FLOOR),
-                spelt(DRIFT_ERRORS as usize)
-            ),
-        ),
     ];
     codes(rows.into())
 }

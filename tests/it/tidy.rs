@@ -196,7 +196,7 @@ fn few_files_name_the_variants_of_an_axis() {
     assert_eq!(naming("Axis::", &["Models", "Inputs", "Variants", "Devices", "Runtimes"]), PLACES);
 }
 
-/// A stream of the master seed is a variant of `Stream`; networks of the zoo have seeds of their own.
+/// A stream of the master seed is a variant of `RandomStream`; networks of the zoo have seeds of their own.
 #[test]
 fn texts_become_seeds_in_one_place() {
     const PLACES: [&str; 3] = ["plan/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];

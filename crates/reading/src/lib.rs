@@ -1,4 +1,5 @@
-//! Reading what a user names: files that are files, words and names that were perhaps meant, and names as YAML and shells have them.
+//! Reading what a user names: files that are files, words and names that were perhaps meant, and names as YAML and shells
+//! have them.
 
 pub mod nearest;
 pub mod plain_file;

@@ -1,13 +1,13 @@
 //! When a comparison that goes on by need is looked at, and with which confidence (method 4.6).
 //!
-//! Input: the least and the most blocks. Output: the numbers of blocks after which there is a look, and the level that
-//! each look has. A fixed number of blocks is one look at the usual level: there is one rule for both.
-//! Deliberately absent: whether a look decides anything.
+//! Input: the least and the most blocks. Output: the numbers of blocks after which there is an analysis, and the level that
+//! each has. A fixed number of blocks is one analysis at the usual level: there is one rule for both.
+//! Deliberately absent: whether an analysis decides anything.
 
 use super::multiplicity::LEVEL;
 use super::planning::MINIMUM_RUNS;
 
-/// The looks at a comparison of at least `least` and at most `most` blocks.
+/// The interim analyses of a comparison of at least `least` and at most `most` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterimAnalyses {
     least: u32,
@@ -24,7 +24,7 @@ impl InterimAnalyses {
         InterimAnalyses { least: least.max(MINIMUM_RUNS as u32).min(most), most }
     }
 
-    /// The numbers of blocks after which there is a look, in rising order.
+    /// The numbers of blocks after which there is an analysis, in rising order.
     pub fn blocks(self) -> impl Iterator<Item = u32> {
         let doubling = (3..u32::BITS - 1).flat_map(|power| [1 << power, 3 << (power - 1)]);
         let between = doubling.filter(move |blocks| (self.least.saturating_add(1)..self.most).contains(blocks));
@@ -32,12 +32,12 @@ impl InterimAnalyses {
         first.into_iter().chain(between).chain([self.most])
     }
 
-    /// Whether there is a look after so many blocks.
+    /// Whether there is an analysis after so many blocks.
     pub fn is_after(self, blocks: u32) -> bool {
-        self.blocks().any(|look| look == blocks)
+        self.blocks().any(|known| known == blocks)
     }
 
-    /// The confidence of every look: the level of one comparison, shared among them (Bonferroni), so that looking more
+    /// The confidence of every analysis: the level of one comparison, shared among them (Bonferroni), so that looking more
     /// often finds no more false differences.
     pub fn confidence(self) -> f64 {
         1.0 - LEVEL / self.blocks().count() as f64

@@ -72,7 +72,6 @@ pub use moments::mean;
 pub use moments::standard_deviation;
 pub use naive_comparisons::{NaiveComparisons, naive_comparisons};
 pub use paired::compare_paired;
-
 pub use paired_tests::{PairedT, paired_t};
 pub use quantile::median;
 pub use quantile::{

@@ -1,8 +1,8 @@
 //! The verdict on two variants that were measured in common blocks (method 6.1).
 //!
 //! Input: one log ratio for each block, positive when the candidate is worse, the margin below which a difference does
-//! not matter, and the confidence of the look. Output: the estimate, its interval, a verdict, and what it would take
-//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to look (`interim`),
+//! not matter, and the confidence of the analysis. Output: the estimate, its interval, a verdict, and what it would take
+//! where the verdict is out. Deliberately absent: which metric is better in which direction, when to analyse (`interim`),
 //! and adjustment for many comparisons.
 
 use super::log_ratio::{LogRatio, are_terms};

@@ -131,7 +131,7 @@ fn opset(before: &Value, after: &Value) -> String {
     from.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// More operators than these are counted.
+/// So many are named where there are at least two more.
 const MOST_OPERATORS: usize = 4;
 
 /// `+2 Resize, -1 Conv`, the largest changes first.

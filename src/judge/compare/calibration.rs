@@ -16,7 +16,7 @@ use super::ComparisonRules;
 use super::control::typical_spread;
 use crate::experiment::{Design, Grade};
 use crate::judge::summary::CONFIDENCE;
-use crate::plan::{Plan, Stream};
+use crate::plan::{Plan, RandomStream};
 use crate::record::provenance::{self, Facts};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::vocabulary::metric::MetricReference;
@@ -182,7 +182,7 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
         let Some(baseline) = plan.baseline_of(of).filter(|baseline| baseline != cell) else { continue };
         let Some(baseline) = arms.get(&(baseline, *round)) else { continue };
         let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, terms.confidence) else { continue };
-        let seed = Stream::Calibration(of.id, *round).seed(plan.seed);
+        let seed = RandomStream::Calibration(of.id, *round).seed(plan.seed);
         found.push(Trial {
             effect: manifest.experiment.variants[of.variant()].slowdown,
             group: of.group as usize,

@@ -1,9 +1,9 @@
 //! Whether the cells of a group need more blocks (method 4.6).
 //!
-//! Input: plan and summary after a look. Output: for each group whether all that it can tell is told. A comparison is
+//! Input: plan and summary after an interim analysis. Output: for each group whether all that it can tell is told. A comparison is
 //! settled by its verdict, or by what no further block changes; where nothing is compared, a cell is settled once its
 //! interval lies within the margin. What the specification promises and asks is to be settled too. Deliberately absent:
-//! when there is a look, and who stops.
+//! when there is an analysis, and who stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,7 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
         let others = cells.clone().filter(|cell| !plan.controls.contains(cell)).map(runs).max();
         let blocks = others.or_else(|| cells.map(runs).max()).unwrap_or(0);
         let stopped = match need {
-            // It left at a look. A control's cell runs on for the other groups, and may lie across a bound by now.
+            // It left after an analysis. A control's cell runs on for the other groups, and may lie across a bound by now.
             // Of merged records each had a limit of its own.
             Progress::Open if open != Stopped::Unfinished && blocks < allowed && manifest.machines.is_empty() => {
                 Stopped::Decided

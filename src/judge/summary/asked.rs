@@ -1,4 +1,4 @@
-//! A summary of nothing but the metrics that are asked for: what a look at a growing record takes (method 4.6), quick enough
+//! A summary of nothing but the metrics that are asked for: what an analysis of a growing record takes (method 4.6), quick enough
 //! to be had after every block.
 
 use std::collections::BTreeMap;

@@ -5,33 +5,26 @@
 
 use std::path::PathBuf;
 
+use super::needed::{PLUGIN, oldest};
 use super::origin::Origin;
-use crate::experiment::OLDEST_RUNTIME;
 
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
     (`$PERFRUN_CACHE`, default `~/.cache/perfrun`) here, or name a library with `--runtime PATH`, \
     or `pip install onnxruntime`";
 
-/// The function by which a plug-in provider is opened.
-pub(super) const PLUGIN: &str = "CreateEpFactories";
-
-/// The oldest version that would do, in words.
-pub(super) fn oldest() -> String {
-    let [major, minor] = OLDEST_RUNTIME;
-    format!("{major}.{minor}")
-}
-
 /// Why there is no usable library.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RuntimeError {
     /// What the user named is not there.
-    #[error("there is no ONNX Runtime library at {}, which {origin} names", path.display())]
-    #[diagnostic(help("{}", instead(*origin)))]
+    #[error("there is no {} at {}, which {origin} names", kind(function), path.display())]
+    #[diagnostic(help("{}", instead(*origin, function)))]
     Missing {
         path: PathBuf,
         /// What names it.
         origin: Origin,
+        /// By which it would be opened.
+        function: &'static str,
     },
     /// The folder that the user named holds no library.
     #[error("there is no libonnxruntime.so in the folder {}, which {origin} names", folder.display())]
@@ -45,11 +38,13 @@ pub enum RuntimeError {
     },
     /// The file is something else.
     #[error("{} (from {origin}) is not a shared library for this system: {found}", path.display())]
-    #[diagnostic(help("{}", instead(*origin)))]
+    #[diagnostic(help("{}", instead(*origin, function)))]
     NotALibrary {
         /// The file.
         path: PathBuf,
         origin: Origin,
+        /// By which it would be opened.
+        function: &'static str,
         /// What it is.
         found: &'static str,
     },
@@ -59,10 +54,7 @@ pub enum RuntimeError {
         path.display(),
         if *function == PLUGIN { "a plug-in provider" } else { "ONNX Runtime" }
     )]
-    #[diagnostic(help("{}", match *function {
-        PLUGIN => "name the provider's own library in `plugins`".to_owned(),
-        _ => instead(*origin),
-    }))]
+    #[diagnostic(help("{}", instead(*origin, function)))]
     OtherLibrary {
         /// The file.
         path: PathBuf,
@@ -236,9 +228,15 @@ impl RuntimeError {
     }
 }
 
+/// What is opened by a function.
+fn kind(function: &str) -> &'static str {
+    if function == PLUGIN { "library of a plug-in provider" } else { "ONNX Runtime library" }
+}
+
 /// What to do about a library that was named and is none.
-fn instead(origin: Origin) -> String {
+fn instead(origin: Origin, function: &str) -> String {
     match origin {
+        _ if function == PLUGIN => "name the provider's own library in `plugins`".to_owned(),
         Origin::Specification => format!(
             "name the library's file (in `runtimes` also its folder, or a version such as {}, which perfrun fetches)",
             super::PINNED

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use reading::plain_file;
 
-use super::error::{PLUGIN, RuntimeError, oldest};
+use super::error::RuntimeError;
+use super::needed::{PLUGIN, RUNTIME, oldest};
 use super::origin::Origin;
 use crate::experiment::{is_new_enough, version_numbers};
 
@@ -81,9 +82,6 @@ impl Machine {
     }
 }
 
-/// The function by which ONNX Runtime is opened.
-const RUNTIME: &str = "OrtGetApiBase";
-
 /// The library that a user named: a file, or a folder that holds one.
 pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
     let path = absolute(path)?;
@@ -108,6 +106,7 @@ fn absolute(path: &Path) -> Result<PathBuf, RuntimeError> {
 
 /// The library at `path`, if it has the function by which it is opened.
 fn with_function(path: &Path, origin: Origin, function: &'static str) -> Result<Library, RuntimeError> {
+    check_file(path, origin, function)?;
     let library = checked(path, origin)?;
     match names_function(path, function) {
         Ok(true) => Ok(library),
@@ -145,7 +144,7 @@ pub(super) fn in_folder(folder: &Path) -> Option<PathBuf> {
 
 /// The library at `path`, if this machine could open it.
 pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
-    check_file(path, origin)?;
+    check_file(path, origin, RUNTIME)?;
     let version = version(path);
     if let Some(version) = &version
         && version_numbers(version).is_some_and(|numbers| !is_new_enough(numbers))
@@ -156,12 +155,12 @@ pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeErr
 }
 
 /// Looks at the kind of file and the ELF header (`man 5 elf`).
-fn check_file(path: &Path, origin: Origin) -> Result<(), RuntimeError> {
-    let not_a_library = |found| Err(RuntimeError::NotALibrary { path: path.to_owned(), origin, found });
+fn check_file(path: &Path, origin: Origin, function: &'static str) -> Result<(), RuntimeError> {
+    let not_a_library = |found| Err(RuntimeError::NotALibrary { path: path.to_owned(), origin, function, found });
     let io = |source| RuntimeError::Io { path: path.to_owned(), source };
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(RuntimeError::Missing { path: path.to_owned(), origin });
+            return Err(RuntimeError::Missing { path: path.to_owned(), origin, function });
         }
         Err(error) => return Err(io(error)),
         Ok(metadata) if !metadata.is_file() => return not_a_library("not a file"),

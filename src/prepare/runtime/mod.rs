@@ -15,6 +15,7 @@ mod elsewhere;
 mod error;
 mod find;
 mod library;
+mod needed;
 mod origin;
 mod pip;
 mod places;

@@ -1,4 +1,4 @@
-//! Every place where a library can be.
+//! Where libraries are looked for.
 
 use std::path::{Path, PathBuf};
 

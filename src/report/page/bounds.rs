@@ -11,7 +11,7 @@ use crate::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, i
 use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
 use crate::vocabulary::wording::{list, some};
 
-/// More cells than these are counted.
+/// So many are named where there are at least two more.
 const MOST_NAMED: usize = 4;
 
 /// A bound on cells, of a goal or of the question.

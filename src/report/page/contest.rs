@@ -7,7 +7,7 @@ use crate::vocabulary::wording::{count, list, some};
 use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
 
-/// More names than these are counted.
+/// So many are named where there are at least two more.
 pub(super) const MOST_NAMED: usize = 4;
 
 /// A contest with the names of its cells.

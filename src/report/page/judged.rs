@@ -11,7 +11,7 @@ use super::{Reader, Section, Table};
 use crate::experiment::Grade;
 use crate::report::cause::conditional;
 use crate::report::format::{self, percent};
-use crate::results::{Compared, Control, Family, beside, interval};
+use crate::results::{Cell, Compared, Control, Family, beside, interval};
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
 use crate::vocabulary::wording::count;
@@ -121,7 +121,10 @@ pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
             ratio: ratio.to_owned(),
             interval: (!ends.is_empty()).then(|| ends.to_owned()),
             verdict: conditional(format::verdict_of(row).to_owned(), has_load(reader, row)),
-            withheld: row.withheld().map(|why| why.words().to_owned()),
+            withheld: match reader.cell(&row.cell).is_some_and(Cell::outputs_differ) {
+                true => Some("outputs differ".to_owned()),
+                false => row.withheld().map(|why| why.words().to_owned()),
+            },
         }
     };
     reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.clone(), one(row))).collect()

@@ -13,7 +13,7 @@ use crate::vocabulary::code::{self, Code, Severity};
 use crate::vocabulary::metric::{COPIES, FALLBACK};
 use crate::vocabulary::wording::{capitalized, count, some};
 
-/// More cells than these are counted instead of named.
+/// So many are named where there are at least two more.
 const MOST_NAMED: usize = 5;
 
 /// What a reader has to know before the numbers; every part may be empty.

@@ -6,7 +6,7 @@ use crate::experiment::Axis;
 use crate::results::{Cell, Compared, Results};
 use crate::vocabulary::metric::{ITEMS, MetricReference};
 
-/// What is known of results before anything is shown of them.
+/// Results with an index.
 pub(crate) struct Reader<'a> {
     pub(crate) results: &'a Results,
     by_id: HashMap<&'a str, usize>,

@@ -11,7 +11,7 @@ use crate::results::{Cell, Point, Tradeoff, TradeoffPlace};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::{list, some};
 
-/// More cells than these are counted where something dominates.
+/// So many are named where there are at least two more.
 const MOST_NAMED: usize = 3;
 
 /// More sets than these are left to `results.json`.

@@ -1,4 +1,4 @@
-//! Why data do not fit a model.
+//! Errors of data.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use crate::data::array::ArrayError;
 use crate::data::table::FileError;
 use crate::record::StoreError;
 
+/// Why data do not fit a model.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     /// The file.

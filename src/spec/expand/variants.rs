@@ -14,7 +14,7 @@ use crate::spec::document::{DocumentPath, Step};
 use crate::spec::form::{
     ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::spec::name::is_name;
+use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 use crate::vocabulary::quantity::Ratio;
 
@@ -101,7 +101,9 @@ fn from_word(word: &str, place: &DocumentPath, backend: BackendKind, check: &mut
     } else {
         let hint = match nearest(word, Precision::ALL.map(Precision::name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("a variant with settings is a map: `{{ name: {}, threads: 1 }}`", scalar(word)),
+            None => {
+                format!("a variant with settings is a map: `{{ name: {}, threads: 1 }}`", scalar(&fitting_name(word)))
+            }
         };
         check.error(place, format!("`{word}` is not a precision"), hint);
     }

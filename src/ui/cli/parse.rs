@@ -36,7 +36,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
     let first = words.iter().skip(1).find(|word| !is_verbose(word)).filter(|word| !is_known(word));
     if let Some(word) = first {
         let verbs = command.get_subcommands().map(clap::Command::get_name);
-        let meant = word.to_str().filter(|_| !Path::new(word).exists()).and_then(|word| nearest(word, verbs));
+        let meant = word
+            .to_str()
+            .filter(|text| !text.starts_with('-') && !Path::new(word).exists())
+            .and_then(|word| nearest(word, verbs));
         if let Some(verb) = meant {
             let word = printable_line(&word.to_string_lossy()).into_owned();
             let text =
@@ -168,6 +171,9 @@ mod tests {
         }
         let cli = parse(words("perfrun plan -- -1.yaml")).expect("valid");
         assert!(matches!(cli.command, Command::Plan(_)), "a file of that name");
+        for typed in ["--runtime /x y.yaml", "--runs 3 y.yaml"] {
+            assert!(matches!(parse(words(&format!("perfrun {typed}"))).expect(typed).command, Command::Run(_)));
+        }
         let list = ["perfrun", "report", "x", "--format", "md, html"].map(OsString::from);
         let cli = parse(list).expect("valid");
         assert!(matches!(cli.command, Command::Report(ReportArgs { format, .. }) if format.len() == 2));

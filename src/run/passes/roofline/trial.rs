@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::models::Subject;
 use crate::experiment::Warmup;
-use crate::plan::{Cell, Stream};
+use crate::plan::{Cell, RandomStream};
 use crate::record::Arm;
 use crate::run::Job;
 use crate::run::session::{self, RunError, Session};
@@ -60,7 +60,7 @@ impl Trial<'_> {
         if onnx::save(subject.model, &path).is_err() {
             return Ok(None);
         }
-        let seeds = vec![Stream::Roofline.seed(job.plan().seed)];
+        let seeds = vec![RandomStream::Roofline.seed(job.plan().seed)];
         let tensors = vec![TensorRequest::random("a", subject.input.0, &subject.input.1, seeds)];
         let request = CellRequest {
             cell: subject.name.to_owned(),

@@ -163,7 +163,8 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
             path_from(&absolute(Path::new(""), Path::new(".")), &schema).display()
         );
     }
-    ui.note(&format!("wrote {written}; next: perfrun {}", shell::word(&target.to_string_lossy())));
+    ui.note(&format!("wrote {written}"));
+    ui.note(&format!("next: perfrun {}", shell::word(&target.to_string_lossy())));
     Ok(ExitCode::Done)
 }
 

@@ -55,6 +55,8 @@ pub(crate) fn render<T: Serialize>(name: &str, page: &T) -> Result<String, Repor
 fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Errors know their place in the text, in a release build too.
+    environment.set_debug(true);
     environment
         .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build()?);
     environment.set_auto_escape_callback(escaping);

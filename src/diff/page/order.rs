@@ -66,7 +66,7 @@ impl<'a> Shown<'a> {
         let latency: HashMap<&str, Option<Verdict>> = diff
             .rows
             .iter()
-            .filter(|row| row.asked == MetricReference::LATENCY)
+            .filter(|row| row.asked == MetricReference::LATENCY && (row.baseline.is_some() || row.candidate.is_some()))
             .map(|row| (row.cell.as_str(), row.verdict))
             .collect();
         // A tail that says what the median says is no news.

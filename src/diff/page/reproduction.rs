@@ -74,7 +74,8 @@ fn headline(of: &Reproduction) -> String {
         said(Standing::Open, "undecided"),
         said(Standing::Absent, "not measured here"),
     ];
-    let holds = format!("{} of {} hold", of.count(Standing::Holds), count(all as u64, "claim"));
+    let verb = if all == 1 { "holds" } else { "hold" };
+    let holds = format!("{} of {} {verb}", of.count(Standing::Holds), count(all as u64, "claim"));
     std::iter::once(holds).chain(others.into_iter().flatten()).collect::<Vec<_>>().join(", ")
 }
 

@@ -51,7 +51,7 @@ pub struct DiffArgs {
     /// Only this experiment; can be repeated.
     #[arg(long, value_name = "NAME")]
     pub experiment: Vec<String>,
-    /// Metrics to compare, such as `latency.p95,peak_rss` [default: latency, p95, accuracy, memory, size and load].
+    /// Metrics to compare, such as `latency.p95,peak_rss` [default: latency, latency.p95, scores, peak_rss, device_memory, model_size, load].
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric)]
     pub metric: Vec<MetricReference>,
     /// Override the specification's margin: `3%`, or for one metric `peak_rss=1MiB`.

@@ -38,7 +38,7 @@ pub(crate) enum Reason {
         /// Their names.
         facts: Vec<String>,
     },
-    /// What forbids a verdict whatever the numbers say.
+    /// No verdict is given.
     Withheld {
         /// Why.
         #[schemars(with = "String")]
@@ -88,7 +88,7 @@ pub(crate) enum Unmeasured {
     Failed(String),
     /// It was skipped, for this reason.
     Skipped(String),
-    /// Nobody has run it.
+    /// It has no run yet.
     NotRun,
 }
 

@@ -1,6 +1,6 @@
 //! Whether a gate holds (method 6.8).
 //!
-//! It fails closed: what it asks for and nobody could judge counts as fallen, unless that is allowed in so many words.
+//! A row that cannot be judged fails the gate, unless `--allow-unjudged` is given.
 
 use std::collections::HashMap;
 

@@ -93,7 +93,7 @@ impl<T: AsRef<str>> AxisMap<T> {
     }
 }
 
-/// The axes by which these names are told apart, and those that are always told.
+/// The axes on which these names differ, and those that every name includes.
 pub(crate) fn telling_axes<'a>(all: impl Iterator<Item = &'a AxisMap<String>> + Clone) -> Vec<Axis> {
     let first = all.clone().next();
     let differs = |axis: &Axis| {

@@ -59,10 +59,13 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         ("verdict", compared(&|_, row| row.verdict.name().to_owned())),
         (
             "withheld",
-            compared(&|cell, row| match () {
-                () if cell.outputs_differ() => "outputs_differ".to_owned(),
-                () if row.withheld().is_some() || row.reason == "too_few_blocks" => row.reason.clone(),
-                () => String::new(),
+            compared(&|cell, row| {
+                let is_withheld = row.withheld().is_some() || row.reason == "too_few_blocks";
+                match (cell.outputs_differ(), is_withheld) {
+                    (true, _) => "outputs_differ".to_owned(),
+                    (false, true) => row.reason.clone(),
+                    (false, false) => String::new(),
+                }
             }),
         ),
     ];

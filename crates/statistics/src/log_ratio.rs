@@ -52,7 +52,7 @@ pub struct LogRatio {
     pub margin: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why the verdict is out; `None` unless it is inconclusive, and where nobody asked.
+    /// Why it is inconclusive; `None` for the other verdicts, and where the hint was not computed.
     pub hint: Option<Hint>,
     /// Winsorised standard deviation of the log ratios of blocks; `None` for a single block, and without pairs.
     pub winsorised_deviation: Option<f64>,

@@ -1,9 +1,9 @@
 //! Whether the cells of a group need more blocks (method 4.6).
 //!
-//! Input: plan and summary after an interim analysis. Output: for each group whether all that it can tell is told. A comparison is
-//! settled by its verdict, or by what no further block changes; where nothing is compared, a cell is settled once its
-//! interval lies within the margin. What the specification promises and asks is to be settled too. Deliberately absent:
-//! when there is an analysis, and who stops.
+//! Input: plan and summary at an interim analysis. Output: for each group, whether more blocks can change its answer. A
+//! comparison is settled once it has a verdict, or when no further block can give it one; where nothing is compared, a
+//! cell is settled once its interval lies within the margin. Goals and `choose` must be settled too. Deliberately absent:
+//! when an analysis takes place, and stopping.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -106,8 +106,7 @@ fn absolute(path: &Path) -> Result<PathBuf, RuntimeError> {
 
 /// The library at `path`, if it has the function by which it is opened.
 fn with_function(path: &Path, origin: Origin, function: &'static str) -> Result<Library, RuntimeError> {
-    check_file(path, origin, function)?;
-    let library = checked(path, origin)?;
+    let library = checked_for(path, origin, function)?;
     match names_function(path, function) {
         Ok(true) => Ok(library),
         Ok(false) => Err(RuntimeError::OtherLibrary { path: path.to_owned(), origin, function }),
@@ -144,7 +143,11 @@ pub(super) fn in_folder(folder: &Path) -> Option<PathBuf> {
 
 /// The library at `path`, if this machine could open it.
 pub(super) fn checked(path: &Path, origin: Origin) -> Result<Library, RuntimeError> {
-    check_file(path, origin, RUNTIME)?;
+    checked_for(path, origin, RUNTIME)
+}
+
+fn checked_for(path: &Path, origin: Origin, function: &'static str) -> Result<Library, RuntimeError> {
+    check_file(path, origin, function)?;
     let version = version(path);
     if let Some(version) = &version
         && version_numbers(version).is_some_and(|numbers| !is_new_enough(numbers))

@@ -1,26 +1,35 @@
 //! `perfrun inspect`: what model files want and give, and what one inference costs.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
 use onnx::cost::{Cost, OperatorCost};
-use onnx::{Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
+use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
 
 use super::{json_text, print, shapes};
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::Values;
 use crate::report::format;
+use crate::report::plots::slug;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;
-    let mut models = Vec::new();
-    for path in model_files(&arguments.models)? {
+    let (mut models, mut text) = (Vec::new(), String::new());
+    let (files, sizes) = match &arguments.extract {
+        None => (model_files(&arguments.models)?, arguments.inputs.as_slice()),
+        Some(node) => {
+            let (file, nodes) = extract(node, arguments)?;
+            text = format!("wrote {}: {}\n", file.display(), nodes.join(", "));
+            (vec![file], [].as_slice())
+        }
+    };
+    for path in files {
         match onnx::read_header(&path) {
             Ok(header) => {
-                let graph = look_inside(&path, &header, &arguments.inputs);
+                let graph = look_inside(&path, &header, sizes);
                 models.push(Model { path, header, graph });
             }
             Err(error) => {
@@ -30,7 +39,10 @@ pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
             }
         }
     }
-    let text = if arguments.json { json(&models)? } else { models.iter().map(describe).collect() };
+    match arguments.json {
+        true => text = json(&models)?,
+        false => text.extend(models.iter().map(describe)),
+    }
     print(ui, &text)?;
     Ok(code)
 }
@@ -61,6 +73,49 @@ fn look_inside(path: &Path, header: &ModelHeader, sizes: &[Size]) -> Result<Insi
         })?;
     let cost = onnx::cost::cost(&model, &onnx::infer::infer(&model, &inputs.tensors));
     Ok(Inside { inputs, cost })
+}
+
+/// Writes the model of one node; the file, and the nodes in it.
+///
+/// # Errors
+///
+/// Several models, a file that is there already, no such node, or one of whose values not enough is known.
+fn extract(node: &str, arguments: &InspectArgs) -> Result<(PathBuf, Vec<String>), Error> {
+    let [path] = &arguments.models[..] else {
+        return Err(Error::refused("`--extract` takes one model", "name the file that the node is in"));
+    };
+    // Of a name without a letter that every file system takes nothing is left.
+    let name = Some(slug(node)).filter(|name| !name.is_empty()).unwrap_or_else(|| "node".to_owned());
+    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(name + ".onnx"));
+    if output.exists() {
+        let message = format!("{} already exists", output.display());
+        return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
+    }
+    let refused =
+        |problem: &dyn Display, help: String| Error::refused(format!("model {}: {problem}", path.display()), help);
+    let header = onnx::read_header(path)?;
+    let model = onnx::load(path)?;
+    onnx::check_graph(&model).map_err(|problem| refused(&problem, "repair or export the model again".to_owned()))?;
+    let inputs = shapes::resolve(&Interface::read(path, &header.signature), &arguments.inputs, Values::Zeros)
+        .map_err(|problem| refused(&problem, shapes::remedy(&problem)))?;
+    let extracted =
+        onnx::extract(&model, &inputs.tensors, node, None).map_err(|problem| refused(&problem, missing(&problem)))?;
+    onnx::save(extracted.model, &output).map_err(|source| Error::write(&output, source))?;
+    Ok((output, extracted.nodes))
+}
+
+/// What to do where a node cannot be extracted.
+fn missing(problem: &ExtractError) -> String {
+    match problem {
+        ExtractError::NoNode { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
+        ExtractError::NoNode { nearest: None, .. } => "name a node as the model file or a profile does, or a value that it \
+             produces; nodes that ONNX Runtime adds (`ReorderOutput`), and fusions that keep no name (`Gelu`), are in no \
+             model"
+            .to_owned(),
+        ExtractError::Unknown { .. } => {
+            "write the types and shapes of values into the model (`onnx.shape_inference`), then try again".to_owned()
+        }
+    }
 }
 
 /// The files that the paths stand for: files as they are, folders as every `.onnx` below them, sorted.

@@ -1,4 +1,5 @@
-//! What conversions are asked for and cannot do: names that nothing has, models without anything to convert, bad data.
+//! What conversions are asked for and cannot do: names that nothing has, models without anything to convert, bad data;
+//! and single nodes of a model.
 
 use std::fs::File;
 use std::path::Path;
@@ -182,4 +183,31 @@ fn random_calibration_that_is_struck_out_gets_the_hint() {
     spec("0.1");
     let done = place.run(&["x.yaml", "--output", "loose"]).expect_code(0);
     assert!(!plain(&done.stdout).contains(hint), "{}", done.stdout);
+}
+
+#[test]
+fn inspect_extracts_a_node_under_the_name_that_a_profile_has() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-cnn.onnx");
+    let extract = |node: &str, more: &[&str]| place.run(&[&["inspect", model, "--extract", node][..], more].concat());
+    let said = extract("stage1_entry_nchwc", &["--inputs", "batch=4"]).expect_code(0).stdout;
+    let nodes = "Conv `stage1_entry_norm_conv`, BatchNormalization `stage1_entry_norm`, Relu `stage1_entry`";
+    assert!(said.starts_with(&format!("wrote stage1_entry_nchwc.onnx: {nodes}\n")), "{said}");
+    assert!(said.contains("image: float32 [4, 1, 8, 8]") && said.contains("stage1_entry: float32 [4, "), "{said}");
+    let said = place.run(&["inspect", "stage1_entry_nchwc.onnx"]).expect_code(0).stdout;
+    assert!(said.contains("1 Conv (36.9 kMACs), 1 BatchNormalization, 1 Relu"), "{said}");
+    let json = extract("features", &["-o", "one.onnx", "--json"]).expect_code(0).stdout;
+    assert!(json.starts_with('[') && json.contains("\"path\": \"one.onnx\""), "{json}");
+
+    let refused = |node: &str, more: &[&str], message: &str| {
+        let said = extract(node, more).expect_code(2).stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(message), "{said}");
+    };
+    refused("features", &["-o", "one.onnx"], "one.onnx already exists");
+    refused("feature", &[], "there is no node `feature`");
+    refused("feature", &[], "did you mean `features`?");
+    refused("ReorderOutput", &[], "name a node as the model file or a profile does");
+    refused("features", &["--inputs", "width=2"], "width");
+    refused("features", &[model], "`--extract` takes one model");
+    assert!(place.run(&["inspect", model, "-o", "two.onnx"]).expect_code(2).stderr.contains("--extract"));
 }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use super::error::OnnxErrorKind;
-use super::proto::{FunctionProto, ModelProto, NodeProto};
+use super::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 
 /// Graphs within nodes within graphs, and functions that call functions: real models stay below twenty.
 pub(super) const DEEPEST: usize = 32;
@@ -61,6 +61,22 @@ pub(super) fn check_functions(model: &ModelProto) -> Result<(), OnnxErrorKind> {
         });
     }
     if n_nodes > MOST_NODES { Err(OnnxErrorKind::TooManyCalls { most: MOST_NODES }) } else { Ok(()) }
+}
+
+/// Those of the functions that the graph calls, and that these call.
+pub(super) fn called(graph: &GraphProto, functions: Vec<FunctionProto>) -> Vec<FunctionProto> {
+    let index: HashMap<Key<'_>, usize> = functions.iter().map(FunctionProto::key).zip(0..).collect();
+    let mut is_called = vec![false; functions.len()];
+    let mut nodes: Vec<&NodeProto> = graph.node.iter().collect();
+    while let Some(node) = nodes.pop() {
+        nodes.extend(node.graphs().flat_map(|graph| &graph.node));
+        if let Some(function) = index.get(&node.called())
+            && !std::mem::replace(&mut is_called[*function], true)
+        {
+            nodes.extend(&functions[*function].node);
+        }
+    }
+    functions.into_iter().zip(is_called).filter_map(|(function, is_called)| is_called.then_some(function)).collect()
 }
 
 struct Functions<'m> {

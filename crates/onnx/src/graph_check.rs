@@ -157,7 +157,7 @@ impl Names<'_> {
 
 impl Check<'_> {
     fn graph(&self, graph: &GraphProto, holder: Option<&NodeProto>, outer: &Names<'_>) -> Result<(), GraphError> {
-        let mut names = Names { own: given(graph), outer: Some(outer), depth: outer.depth + 1 };
+        let mut names = Names { own: graph.given().collect(), outer: Some(outer), depth: outer.depth + 1 };
         for node in &graph.node {
             self.operator(node)?;
             for name in node.input.iter().filter(|name| !name.is_empty()) {
@@ -196,13 +196,6 @@ impl Check<'_> {
         let nearest = nearest(node.op_type(), operator_names(opset)).map(str::to_owned);
         Err(GraphError::UnknownOperator { node: node.label(), operator: node.op_type().to_owned(), opset, nearest })
     }
-}
-
-/// Values that are there before any node runs.
-fn given(graph: &GraphProto) -> HashSet<&str> {
-    let inputs = graph.input.iter().map(|input| input.name());
-    let stored = graph.initializer.iter().map(|tensor| tensor.name());
-    inputs.chain(stored).chain(graph.sparse_initializer.iter().map(|sparse| sparse.name())).collect()
 }
 
 /// A graph inside a node may use what the graph around it makes later, and then it is the order that is wrong.
@@ -246,7 +239,7 @@ fn path(producers: &HashMap<&str, &NodeProto>, start: &NodeProto, goal: &NodePro
             }
             return Some(labels);
         }
-        for producer in used(node).into_iter().filter_map(|name| producers.get(name).copied()) {
+        for producer in node.reads().into_iter().filter_map(|name| producers.get(name).copied()) {
             if let std::collections::hash_map::Entry::Vacant(place) = came_from.entry(std::ptr::from_ref(producer)) {
                 place.insert(Some(node));
                 waiting.push(producer);
@@ -254,20 +247,6 @@ fn path(producers: &HashMap<&str, &NodeProto>, start: &NodeProto, goal: &NodePro
         }
     }
     None
-}
-
-/// Every name that a node uses, those that its graphs use too.
-fn used(node: &NodeProto) -> Vec<&str> {
-    let mut names: Vec<&str> = node.input.iter().map(String::as_str).collect();
-    let mut graphs: Vec<&GraphProto> = node.graphs().collect();
-    while let Some(graph) = graphs.pop() {
-        names.extend(graph.output.iter().map(|output| output.name()));
-        for inner in &graph.node {
-            names.extend(inner.input.iter().map(String::as_str));
-            graphs.extend(inner.graphs());
-        }
-    }
-    names
 }
 
 #[cfg(test)]

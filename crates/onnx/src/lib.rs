@@ -3,7 +3,7 @@
 //! Input: the path of an `.onnx` file. Output: its header ([`read_header`]: inputs, outputs, operators, weights counted),
 //! its messages ([`proto`]), what an experiment's input point gives its inputs ([`Interface`]), whether the
 //! graph is whole ([`check_graph`]), what is known of every value ([`infer`]), what an inference costs ([`cost`]), and the
-//! model in another precision ([`precision`]). [`zoo`] makes well-known networks without any file.
+//! model in another precision ([`precision`]), and one node of it by itself ([`extract()`]). [`zoo`] makes well-known networks without any file.
 //! Deliberately absent: running a model.
 
 mod batch;
@@ -12,6 +12,7 @@ pub mod cost;
 mod error;
 mod expression;
 mod external;
+mod extract;
 mod file;
 mod functions;
 mod graph;
@@ -39,6 +40,7 @@ pub mod zoo;
 
 pub use batch::{Asked, BATCH, BatchChoice};
 pub use error::{OnnxError, foreign_format};
+pub use extract::{ExtractError, Extracted, extract};
 pub use file::save;
 pub use file::{load, load_graph, unknown_fields};
 pub use graph_check::{GraphError, check_graph};

@@ -46,22 +46,12 @@ fn needed(graph: &GraphProto) -> Vec<Vec<usize>> {
         }
     }
     let needed = |node: &NodeProto| {
-        let mut needed = Vec::new();
-        each_name(node, &mut |name| needed.extend(producers.get(name).copied()));
+        let mut needed: Vec<usize> = node.reads().into_iter().filter_map(|name| producers.get(name).copied()).collect();
         needed.sort_unstable();
         needed.dedup();
         needed
     };
     graph.node.iter().map(needed).collect()
-}
-
-/// The names that a node uses, with those that graphs inside it use, some of which are their own.
-fn each_name(node: &NodeProto, visit: &mut dyn FnMut(&str)) {
-    node.input.iter().for_each(|name| visit(name));
-    for graph in node.graphs() {
-        graph.output.iter().for_each(|output| visit(output.name()));
-        graph.node.iter().for_each(|inner| each_name(inner, visit));
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,19 @@
-//! Every tensor and graph of a model, however deep.
+//! Every tensor and graph of a model, however deep, and the names that nodes use.
 //!
-//! Input: a message. Output: calls of a closure. Deliberately absent: order of execution, and what a name refers to.
+//! Input: a message. Output: calls of a closure, names. Deliberately absent: order of execution, and what a name refers to.
+
+use std::collections::HashSet;
 
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 impl GraphProto {
+    /// Values that are there before any node runs.
+    pub(crate) fn given(&self) -> impl Iterator<Item = &str> {
+        let inputs = self.input.iter().map(|input| input.name());
+        let stored = self.initializer.iter().map(|tensor| tensor.name());
+        inputs.chain(stored).chain(self.sparse_initializer.iter().map(|sparse| sparse.name()))
+    }
+
     /// Every tensor with content: initialisers, values of sparse ones, attributes; those of inner graphs too.
     pub(crate) fn each_tensor(&self, visit: &mut dyn FnMut(&TensorProto)) {
         self.initializer.iter().for_each(&mut *visit);
@@ -27,6 +36,19 @@ impl GraphProto {
 }
 
 impl NodeProto {
+    /// The values that it uses, those that its graphs take from around them too; one may come several times.
+    pub(crate) fn reads(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.input.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        for graph in self.graphs() {
+            let made = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
+            let own: HashSet<&str> = graph.given().chain(made).collect();
+            let read = graph.node.iter().flat_map(NodeProto::reads);
+            let results = graph.output.iter().map(|output| output.name());
+            names.extend(read.chain(results).filter(|name| !own.contains(name)));
+        }
+        names
+    }
+
     /// The graphs in its attributes: branches of `If`, bodies of `Loop` and `Scan`.
     pub fn graphs(&self) -> impl Iterator<Item = &GraphProto> {
         self.attribute.iter().flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs))

@@ -18,6 +18,13 @@ pub struct InspectArgs {
     /// of 1.
     #[arg(long, value_name = "NAME=SIZE", value_delimiter = ',')]
     pub inputs: Vec<Size>,
+    /// Write a model of this node alone, with its weights and the shapes of its inputs, and inspect that. It is named as
+    /// in the model file or in a profile; where ONNX Runtime executes several nodes as one, all of them are written.
+    #[arg(long, value_name = "NODE")]
+    pub extract: Option<String>,
+    /// With `--extract`: the file to write (default: the node's name in the current folder); never overwritten.
+    #[arg(short, long, value_name = "FILE", requires = "extract")]
+    pub output: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

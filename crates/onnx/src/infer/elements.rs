@@ -9,6 +9,7 @@ use half::{bf16, f16};
 
 use super::fold::{fitting, truncated};
 use super::places::Places;
+use super::value::Value;
 use crate::proto::TensorProto;
 use crate::{ElementType, TensorError};
 
@@ -122,4 +123,16 @@ impl Writer {
             (false, true) => self.push_float(f64::from(from.integer(place)? as f32)),
         }
     }
+}
+
+/// The tensor that a value is, where all its elements are known.
+pub(crate) fn constant_of(name: &str, value: &Value) -> Option<TensorProto> {
+    let (element, sizes) = (value.element.clone()?, value.sizes()?);
+    let mut writer = Writer::new(element.clone(), value.elements()? as usize);
+    match (&value.integers, &value.floats) {
+        (Some(integers), _) => integers.iter().try_for_each(|integer| writer.push_integer((*integer)?))?,
+        (None, Some(floats)) => floats.iter().try_for_each(|float| writer.push_float((*float)?))?,
+        (None, None) => return None,
+    }
+    Some(TensorProto::of_bytes(name, &element, &sizes, writer.bytes))
 }

@@ -46,6 +46,7 @@ use super::resolve::ResolvedTensor;
 
 pub(super) use control::runs;
 pub(super) use demand::{Demand, Wants};
+pub(crate) use elements::constant_of;
 pub(crate) use evaluate::{Evaluated, evaluate};
 pub(super) use matrix::Equation;
 pub(crate) use value::Value;

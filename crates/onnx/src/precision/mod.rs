@@ -23,6 +23,7 @@ mod upgrade;
 
 pub use constants::{check_initialisers, drop_empty_names};
 pub use half::{Half, HalfSettings, Io, ProviderClass, to_half};
+pub(crate) use inline::inline_functions;
 pub use keep::{Keep, ModelNames};
 pub use quantize_blocks::{BlockQuantization, quantize_blocks};
 pub use quantize_dynamic::{DynamicQuantization, quantize_dynamic};

@@ -165,6 +165,12 @@ pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Sig
     Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })
 }
 
+/// The network without the content of its weights.
+#[cfg(test)]
+pub(crate) fn outline(architecture: &Architecture) -> ModelProto {
+    assemble(architecture, &Settings::default(), 0).expect("usual settings").finish("", VERSION)
+}
+
 /// The graph with the first rows of its weights.
 fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) -> Result<Builder, ZooError> {
     let name = architecture.name;

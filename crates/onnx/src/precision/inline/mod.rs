@@ -23,7 +23,7 @@ use prost::Message;
 use super::edit::collect_names;
 use super::names::Names;
 use super::report::ConversionReport;
-use crate::functions::{DEEPEST, Key, plain};
+use crate::functions::{DEEPEST, Key, called, plain};
 use crate::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
 use binding::Binding;
 
@@ -36,9 +36,9 @@ const BYTES_OF_NODE: u64 = 512;
 
 /// What became of the calls of a model's own functions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Inlined {
+pub(crate) struct Inlined {
     /// Calls in whose place the nodes of their function stand.
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     /// Calls that stay, and why.
     left: Vec<(NodeProto, String)>,
 }
@@ -59,7 +59,7 @@ impl Inlined {
 
 /// Replaces the calls of the model's own functions, in the graphs inside nodes too, and drops functions that nothing calls
 /// any more.
-pub(super) fn inline_functions(model: &mut ModelProto) -> Inlined {
+pub(crate) fn inline_functions(model: &mut ModelProto) -> Inlined {
     if model.functions.is_empty() {
         return Inlined::default();
     }
@@ -213,20 +213,4 @@ fn missing_output<'f>(function: &'f FunctionProto, call: &NodeProto) -> Option<&
         function.node.iter().flat_map(|node| &node.output).chain(inputs.map(|(input, _)| input)).collect();
     let wanted = function.output.iter().zip(&call.output).filter(|(_, given)| !given.is_empty());
     wanted.map(|(output, _)| output).find(|output| !there.contains(output)).map(String::as_str)
-}
-
-/// The functions that the graph calls still, and those that these call.
-fn called(graph: &GraphProto, functions: Vec<FunctionProto>) -> Vec<FunctionProto> {
-    let index: HashMap<Key<'_>, usize> = functions.iter().map(FunctionProto::key).zip(0..).collect();
-    let mut is_called = vec![false; functions.len()];
-    let mut nodes: Vec<&NodeProto> = graph.node.iter().collect();
-    while let Some(node) = nodes.pop() {
-        nodes.extend(node.graphs().flat_map(|graph| &graph.node));
-        if let Some(function) = index.get(&node.called())
-            && !std::mem::replace(&mut is_called[*function], true)
-        {
-            nodes.extend(&functions[*function].node);
-        }
-    }
-    functions.into_iter().zip(is_called).filter_map(|(function, is_called)| is_called.then_some(function)).collect()
 }

@@ -50,6 +50,7 @@ fn main() {
         slowdown: 0.0,
         evict_bytes: None,
         cpus: None,
+        profiled: false,
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();
     backend.load().unwrap();

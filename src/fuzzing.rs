@@ -11,6 +11,7 @@ use onnx::precision::{
     BlockQuantization, DynamicQuantization, Half, HalfSettings, Keep, ProviderClass, prepare_static, quantize_blocks,
     quantize_dynamic, to_half,
 };
+use reading::plain_file;
 
 use crate::data::table::{FileError, Table};
 use crate::experiment::{Io, Mock, Stop, Warmup};
@@ -20,6 +21,7 @@ use crate::spec;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker;
 use crate::worker::backend::CellRequest;
+use crate::worker::backend::onnxruntime::read_trace;
 use crate::worker::protocol::{Command, PROTOCOL};
 
 /// A model file: read, checked, costed, and converted in one of five ways.
@@ -65,6 +67,19 @@ pub fn worker(bytes: &[u8]) {
         Command::Finish,
     ];
     worker::overhear(&commands, bytes);
+}
+
+/// What ONNX Runtime's profiler wrote of one inference or more; what is kept of it is read again.
+pub fn trace(bytes: &[u8]) {
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let [file, packed, kept] = ["trace.json", "kept.json.zst", "kept.json"].map(|name| folder.path().join(name));
+    if std::fs::write(&file, bytes).is_err() || read_trace(&file, 1, Some(&packed)).is_err() {
+        return;
+    }
+    let Ok(text) = plain_file::open(&packed).and_then(zstd::decode_all) else { return };
+    if std::fs::write(&kept, text).is_ok() {
+        drop(read_trace(&kept, 1, None));
+    }
 }
 
 /// A file of a record or of results; the first byte says which.

@@ -152,5 +152,5 @@ pub mod history {
 }
 
 pub mod fuzzing {
-    pub use crate::fuzzing::{model, record, specification, worker};
+    pub use crate::fuzzing::{model, record, specification, trace, worker};
 }

@@ -31,6 +31,7 @@ mod site;
 mod specs;
 mod stat;
 mod step_summary;
+mod trace;
 mod validate;
 mod verify;
 mod zoo;

@@ -23,7 +23,7 @@ use crate::ui::{Ui, conclusion};
 use crate::vocabulary::printable::printable;
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    if let Some(file) = results_alone(&arguments.record) {
+    if let Some(file) = results_alone(&arguments.record).filter(|_| arguments.trace.is_none()) {
         return of_results(&file, arguments, ui);
     }
     // A path is taken at its word; anything else is a name.
@@ -31,6 +31,9 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => one_report(&arguments.record)?,
         false => records::find(&ProjectRoot::here()?, &arguments.record.to_string_lossy())?,
     };
+    if let Some(cell) = &arguments.trace {
+        return super::trace::print(&found, cell, ui);
+    }
     let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| format.is_whole_page());
     let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());

@@ -9,7 +9,7 @@ use tracing::info;
 use super::inspect;
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
-use crate::experiment::{Design, Experiment, ZOO};
+use crate::experiment::{Design, Experiment, Profiling, ZOO};
 use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
@@ -125,6 +125,14 @@ fn changes(overrides: &Overrides) -> Vec<String> {
 
 /// A quick look has a number of runs of its own.
 fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error> {
+    if overrides.profile {
+        loaded.experiment.profile.get_or_insert(Profiling::DEFAULT);
+    }
+    let profiled = loaded.experiment.named_metrics().find(|named| named.metric.operator().is_some());
+    if let (Some(metric), None) = (profiled, loaded.experiment.profile) {
+        let message = format!("`{metric}` comes from a profile, and nothing is profiled");
+        return Err(Error::refused(message, "write `measure: { profile: true }`, or run with --profile"));
+    }
     if !overrides.quick {
         return Ok(loaded);
     }

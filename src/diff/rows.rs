@@ -17,7 +17,7 @@ use super::{DiffOptions, Side, options};
 use crate::experiment::{Axis, AxisMap};
 use crate::judge::compare::Withheld;
 use crate::plan::SkipKind;
-use crate::results::{Cell, Estimated, Status};
+use crate::results::{Cell, Estimated, OperatorDifference, Status, operator_changes};
 use crate::vocabulary::metric::{Difference, ITEMS, LOAD, MetricReference};
 
 /// A metric of a cell on both sides.
@@ -52,6 +52,10 @@ pub(crate) struct Row {
     pub reason: Reason,
     /// p value of a difference beyond the margin.
     pub p: Option<f64>,
+    /// What each operator adds to the latency, the three largest; nothing where a side was not profiled, or nothing differs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub operators: Vec<OperatorDifference>,
     /// What the gate says; absent where none asks for this row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<GateRow>,
@@ -70,6 +74,11 @@ impl Row {
     /// It claims a difference.
     pub(crate) fn is_difference(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_difference)
+    }
+
+    /// It claims a difference of latencies, which a profile may explain.
+    fn explains_latency(&self) -> bool {
+        self.is_difference() && self.metric == MetricReference::LATENCY
     }
 
     /// It claims that the candidate is worse.
@@ -166,6 +175,9 @@ impl<'a> Sides<'a> {
     }
 }
 
+/// Operators that are named.
+const MOST_OPERATORS: usize = 3;
+
 /// Fewer cells than these are not worth a thread.
 const FEWEST_PAIRS: usize = 500;
 
@@ -217,6 +229,7 @@ fn blank(from: Option<&Cell>, to: Option<&Cell>, reference: MetricReference, mar
         verdict: None,
         reason: Reason::NoValue,
         p: None,
+        operators: Vec::new(),
         gate: None,
     }
 }
@@ -324,6 +337,10 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
         }
         Found { verdict, reason, .. } => (Some(verdict), reason),
     };
+    if let (true, Some(before), Some(after)) = (row.explains_latency(), &from.profile, &to.profile) {
+        row.operators = operator_changes(before, after);
+        row.operators.truncate(MOST_OPERATORS);
+    }
 }
 
 fn is_supported(value: Option<Estimated>) -> bool {

@@ -194,8 +194,12 @@ impl Experiment {
     /// Whether a percentile is asked for, in `choose`, `goals`, `gate` or `pareto`: then samples are single iterations as
     /// far as the clock allows (method 1.3).
     pub(crate) fn asks_for_tails(&self) -> bool {
-        let gates = self.gate.iter().map(|gate| gate.metric);
-        self.asked().chain(gates).chain(self.pareto.iter().copied()).any(|asked| asked.statistic.is_tail())
+        self.named_metrics().any(|named| named.statistic.is_tail())
+    }
+
+    /// Every metric that `choose`, `goals`, `gate` and `pareto` name.
+    pub(crate) fn named_metrics(&self) -> impl Iterator<Item = MetricReference> {
+        self.asked().chain(self.gate.iter().map(|gate| gate.metric)).chain(self.pareto.iter().copied())
     }
 
     /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
@@ -204,7 +208,10 @@ impl Experiment {
     pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
         let is_of_runs = |reference: &MetricReference| {
             let MetricReference { metric, statistic } = *reference;
-            let varies = !metric.is_constant() && !metric.is_known_once() && !reference.is_speedup();
+            let varies = !metric.is_constant()
+                && !metric.is_known_once()
+                && !reference.is_speedup()
+                && metric.operator().is_none();
             varies && (statistic == Statistic::Median || statistic.is_tail())
         };
         let mut looked_at = vec![MetricReference::LATENCY];

@@ -139,6 +139,9 @@ pub struct MockVariant {
     /// The largest batch that fits into memory; `None`: as in the script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits: Option<u64>,
+    /// Share of the time that each operator takes, in order; none: one operator takes most of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<(String, Ratio)>,
     /// A failure to play.
     pub fail: Option<MockFailure>,
 }

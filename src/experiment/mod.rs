@@ -17,6 +17,7 @@ mod matrix;
 mod measure;
 mod mock;
 mod precision;
+mod profiling;
 mod provider;
 mod runs;
 mod runtime;
@@ -53,6 +54,7 @@ pub use mock::Mock;
 pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub(crate) use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Quantization};
 pub use precision::{Calibration, Precision};
+pub(crate) use profiling::Profiling;
 pub use provider::Plugin;
 pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Provider, Supply};
 pub use runs::Runs;
@@ -97,6 +99,9 @@ pub struct Experiment {
     pub matrix: Matrix,
     /// How a run warms up, samples and stops.
     pub measure: Measure,
+    /// Whether operators are profiled after the measurement; no setting of a cell, since no sample depends on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profiling>,
     /// What executes the models.
     pub backend: Backend,
     /// What is compared with what, and how strictly.

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use reading::plain_file;
 use walkdir::WalkDir;
 
+use super::profiled::TRACES;
 use super::{StoreError, write_with};
 
 /// What stands for a file in an archive.
@@ -18,7 +19,7 @@ pub(crate) enum Content {
 }
 
 /// The tables of a complete record.
-const TABLES: [&str; 5] = ["cells", "runs", "metrics", "samples", "series"];
+const TABLES: [&str; 6] = ["cells", "runs", "metrics", "samples", "series", "profile"];
 
 /// An archive may come from anywhere, and a small one can unpack to any size.
 const MOST_BYTES: u64 = 16 << 30;
@@ -40,6 +41,7 @@ pub(crate) fn is_of_record(path: &str) -> bool {
         }
         // Some file systems are given `._x.json` beside `x.json`.
         "passes" | "journal" => extension == "json" && !name.starts_with('.'),
+        TRACES => name.ends_with(".json.zst") && !name.starts_with('.'),
         _ => false,
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::journal::{StoredRun, sort};
-use super::{Detail, FORMAT, Record, StoreError, samples, series, write_with};
+use super::{Detail, FORMAT, Record, StoreError, profile_table, samples, series, write_with};
 use crate::data::table::{FileError, Table, TableError, Values};
 use crate::experiment::Axis;
 use crate::plan::CellId;
@@ -33,6 +33,9 @@ pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
     write_table(&record.folder.join(METRICS), metrics(&record.runs))?;
     if record.runs.iter().any(|run| !run.series.is_empty()) {
         write_table(&record.folder.join(series::FILE), series::table(&record.runs))?;
+    }
+    if let Some(table) = profile_table::table(record).transpose() {
+        write_table(&record.folder.join(profile_table::FILE), table)?;
     }
     write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
 }

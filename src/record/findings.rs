@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
+use super::profiled::Profiled;
 use super::roofline::Roofline;
 use super::sums::{self, COMPLETE, Sums};
 use super::used::Session;
@@ -95,6 +96,8 @@ findings! {
     accuracy: Scored,
     /// How quiet the machine was when a requirement let the record through.
     requirements: Preview,
+    /// Where the time of inferences goes.
+    profile: Profiled,
 }
 
 impl PassFindings {

@@ -14,6 +14,8 @@ mod known;
 pub(crate) mod local;
 pub(crate) mod manifest;
 pub(crate) mod merge;
+mod profile_table;
+pub(crate) mod profiled;
 pub(crate) mod project_root;
 pub(crate) mod provenance;
 pub(crate) mod revision;
@@ -38,6 +40,7 @@ pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::Manifest;
 
+pub(crate) use profiled::Profiled;
 pub(crate) use project_root::LATEST;
 pub use project_root::ProjectRoot;
 pub(crate) use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};

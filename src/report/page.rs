@@ -16,6 +16,7 @@ mod metrics;
 mod notices;
 mod outputs;
 mod pivots;
+mod profile;
 mod reader;
 mod table;
 mod test_cases;
@@ -63,6 +64,8 @@ pub(crate) struct Page<'a> {
     pub goals: Vec<String>,
     /// How the bounds of the specification's question are kept.
     pub within: Vec<String>,
+    /// Where the time goes, a line for each comparison and each cell that was profiled.
+    pub profile: Vec<String>,
     /// What was measured, on what, with what, and how it was judged: one line each.
     pub facts: Vec<Fact>,
     /// The controls and the grade: whether the measurement itself can be believed.
@@ -81,7 +84,7 @@ pub(crate) struct Page<'a> {
     pub tradeoffs_left_out: Option<String>,
     /// All other tables, by the part of the page that they stand in.
     pub sections: Vec<Section>,
-    /// Figures by their place: `speedup`, `throughput`, `distributions`, `control`, `timelines`.
+    /// Figures by their place: `speedup`, `profile`, `throughput`, `distributions`, `control`, `timelines`.
     pub figures: Figures,
     /// The latency of each cell beside its baseline's, by the `id` of the cell.
     pub against: BTreeMap<String, Against>,
@@ -100,7 +103,7 @@ pub(crate) struct Page<'a> {
 /// A table with its heading.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Section {
-    /// The part of the page that it stands in: `comparisons`, `accuracy`, `metrics`, `environment`.
+    /// The part of the page that it stands in: `comparisons`, `accuracy`, `profile`, `metrics`, `environment`.
     pub part: &'static str,
     /// What others point to.
     pub id: String,
@@ -126,6 +129,8 @@ impl Section {
 pub(crate) struct Figures {
     /// All comparisons: one, or none where nothing is compared.
     pub speedup: Vec<Figure>,
+    /// Where the time of each group's cells goes; none where nothing was profiled.
+    pub profile: Vec<Figure>,
     /// Items per second over the batch size; none where the batch is not varied.
     pub throughput: Vec<Figure>,
     /// The distributions.
@@ -165,9 +170,10 @@ impl<'a> Page<'a> {
         let figures = |plots: &[Plot]| plots.iter().map(Figure::of).collect::<Vec<_>>();
         let mut sections = judged::sections(reader);
         sections.extend(outputs::sections(reader));
+        sections.extend(profile::sections(reader));
         sections.extend(metrics::sections(reader));
         sections.extend(facts::sections(reader));
-        let Conclusion { answer, goals, within, trust, notices, .. } = Conclusion::of(reader);
+        let Conclusion { answer, goals, within, profile, trust, notices, .. } = Conclusion::of(reader);
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
@@ -177,6 +183,7 @@ impl<'a> Page<'a> {
             answer,
             goals,
             within,
+            profile,
             facts: facts::facts(reader, &trust),
             trust,
             notices,
@@ -188,6 +195,7 @@ impl<'a> Page<'a> {
             sections,
             figures: Figures {
                 speedup: plots.speedup.iter().map(Figure::of).collect(),
+                profile: figures(&plots.profile),
                 throughput: figures(&plots.throughput),
                 distributions: figures(&plots.distributions),
                 control: plots.control.iter().map(Figure::of).collect(),
@@ -213,6 +221,8 @@ pub(crate) struct Conclusion {
     pub answer: Answer,
     /// How the bounds of the specification's question are kept.
     pub within: Vec<String>,
+    /// Where the time goes, a line for each comparison and each cell.
+    pub profile: Vec<String>,
     /// Whether the measurement itself can be believed.
     pub trust: Trust,
     /// What a reader has to know before the numbers.
@@ -231,6 +241,7 @@ impl Conclusion {
             goals: bounds::goals(reader),
             answer: answer::answer(reader),
             within: bounds::within(reader),
+            profile: profile::lines(reader),
             trust: Trust::of(reader),
             notices: notices::notices(reader),
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use statistics::interval::{Estimate, Interval};
 
+use super::estimated::Estimated;
+use super::profile::Profile;
 use crate::experiment::{AxisMap, fields_schema};
 use crate::judge::diagnosis::Bound;
 use crate::judge::summary::{CellShape, OtherLoad};
@@ -128,6 +129,9 @@ pub struct Cell {
     /// that is late warm-up as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Vec<Option<f64>>>,
+    /// Where its time goes, by operator; absent where it was not profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 impl Cell {
@@ -180,6 +184,7 @@ impl Cell {
             own_scores: BTreeMap::new(),
             accuracy_problem: None,
             slices: Vec::new(),
+            profile: None,
         }
     }
 }
@@ -248,25 +253,6 @@ pub struct FailureSeen {
     pub log_tail: Option<String>,
 }
 
-/// A number with what is known about it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Estimated {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end of its interval; absent below two values, for what is the same in every run, and where it says nothing:
-    /// of the smallest sample, of a deviation, and of a percentile that is not supported.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<f64>,
-    /// Upper end of its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-    /// What the interval is over: runs, or the items of a dataset; 1 for a fact.
-    pub n: u64,
-    /// False for a percentile that the samples of a run cannot support: the true value may lie anywhere above.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub supported: Option<bool>,
-}
-
 /// A code of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeSeen {
@@ -275,16 +261,4 @@ pub struct CodeSeen {
     /// Runs that carry it; absent for a code of the cell as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-}
-
-impl Estimated {
-    /// With its interval, as statistics have it.
-    pub fn estimate(&self, confidence: f64) -> Estimate {
-        Estimate { value: self.value, interval: interval(self.low, self.high), n: self.n as usize, confidence }
-    }
-}
-
-/// Two stored ends as an interval.
-pub(crate) fn interval(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
-    low.zip(high).map(|(low, high)| Interval { low, high })
 }

@@ -4,19 +4,23 @@ use std::collections::BTreeMap;
 
 use onnx::precision::Kept;
 
+use super::Profile;
 use super::cell::{Cell, FailureSeen, Search, Skipped, Status};
 use super::method::Method;
 use super::metrics::{as_fact, columns, environment, metrics, named, rounded, score_changes, slices};
+use super::profiles::{Roofs, explanations};
 use super::{
     Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
 };
 use crate::experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use crate::judge::compare::Judged;
+use crate::judge::profile::{CellTime, cell_times};
 use crate::judge::summary::{CONFIDENCE, CellShape, CellSummary, OtherLoad, RunCounts, Summary};
 use crate::plan::{self, Plan};
 use crate::quality::fidelity::Fidelity;
 use crate::record::provenance::Provenance;
 use crate::record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
+use crate::vocabulary::metric::LATENCY;
 use crate::vocabulary::privacy::without_home;
 use crate::worker::backend::Failure;
 
@@ -26,6 +30,8 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let margin = manifest.experiment.compare.margin;
     let cells = plan.cells.iter().zip(&summary.cells).enumerate();
     let named = named(&manifest.experiment);
+    let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
+    let times = cell_times(manifest, latency);
     Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),
@@ -67,10 +73,16 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             controls: plan.controls.len() as u32,
         },
         method: Method::of(manifest),
-        cells: cells.map(|(index, (cell, summary))| self::cell(manifest, &named, index, cell, summary)).collect(),
+        cells: cells
+            .map(|(index, (cell, summary))| Cell {
+                profile: profile(manifest, &times, index),
+                ..self::cell(manifest, &named, index, cell, summary)
+            })
+            .collect(),
         codes: seen::codes_of_record(manifest, summary),
         disturbances: summary.disturbances.iter().map(|found| seen::disturbed(plan, found)).collect(),
         comparisons: verdicts::comparisons(plan, summary, judged),
+        explanations: explanations(plan, &times),
         controls: verdicts::controls(plan, summary, judged),
         detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
         efforts: verdicts::efforts(plan, judged),
@@ -198,7 +210,15 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         own_scores: accuracy.map(|known| known.own_scores.clone()).unwrap_or_default(),
         accuracy_problem: accuracy.and_then(|known| known.problem.as_deref().map(without_home)),
         slices: slices(summary),
+        profile: None,
     }
+}
+
+/// Where the time of a cell goes, or why that is not known.
+fn profile(manifest: &Manifest, times: &[CellTime<'_>], index: usize) -> Option<Profile> {
+    let found = manifest.findings.profile.as_ref()?.cells.iter().find(|found| found.cell as usize == index)?;
+    let (time, cell) = (times.iter().find(|time| time.cell == index), manifest.plan.cells.get(index)?);
+    Some(time.map_or_else(|| Profile::missing(found), |time| Profile::of(time, &Roofs { manifest, cell })))
 }
 
 /// JSON has no infinity.

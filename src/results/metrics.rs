@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use statistics::interval::Interval;
 
-use super::cell::Estimated;
+use super::estimated::Estimated;
 use crate::experiment::Experiment;
 use crate::judge::summary::{CellSummary, MetricSummary, Spread};
 use crate::quality::accuracy::Change;

@@ -8,6 +8,7 @@
 //! or changes its meaning makes a new format. The last format is read; a later one is refused.
 
 mod cell;
+mod estimated;
 mod format2;
 mod judged;
 mod layout;
@@ -16,6 +17,8 @@ mod make;
 mod method;
 mod metrics;
 mod outline;
+mod profile;
+mod profiles;
 mod read;
 mod reference;
 mod remarks;
@@ -38,9 +41,12 @@ use crate::vocabulary::quantity::Nanos;
 pub(crate) use crate::judge::compare::choose::Doubt;
 pub(crate) use crate::judge::compare::{GoalOutcome, Unfit, Withheld};
 pub(crate) use crate::judge::diagnosis::Bound;
+pub(crate) use crate::judge::profile::{INFLATED, group as operator_group};
 pub(crate) use crate::judge::summary::{CellShape, LEAST_RUNS};
-pub use cell::{Cell, CodeSeen, Estimated, FailureSeen, Search, Skipped, Status};
-pub(crate) use cell::{interval, names_schema};
+pub(crate) use cell::names_schema;
+pub use cell::{Cell, CodeSeen, FailureSeen, Search, Skipped, Status};
+pub use estimated::Estimated;
+pub(crate) use estimated::interval;
 pub use judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
     FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
@@ -50,6 +56,8 @@ pub(crate) use make::gates;
 pub use make::results;
 pub use method::Method;
 pub(crate) use outline::{Wanted, outline};
+pub use profile::{Arena, Explained, Memory, NodeShown, OperatorDifference, OperatorTime, Profile};
+pub(crate) use profiles::changes as operator_changes;
 pub use read::{parse, read};
 pub use reference::reference_markdown;
 pub use seen::Disturbed;
@@ -92,6 +100,9 @@ pub struct Results {
     pub disturbances: Vec<Disturbed>,
     /// Each cell against its baseline, by metric.
     pub comparisons: Vec<Compared>,
+    /// Where the differences of latencies come from, of comparisons whose cells were profiled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub explanations: Vec<Explained>,
     /// Identical arms against each other.
     pub controls: Vec<Control>,
     /// How small a difference can be seen here.
@@ -212,6 +223,7 @@ impl Results {
             codes: BTreeMap::new(),
             disturbances: Vec::new(),
             comparisons: Vec::new(),
+            explanations: Vec::new(),
             controls: Vec::new(),
             detectable_effect: DetectableEffect::default(),
             efforts: Vec::new(),

@@ -107,6 +107,13 @@ pub enum Event<'a> {
         /// Runs in all, or about how many.
         total: usize,
     },
+    /// A cell is going to be profiled once more.
+    Profiling {
+        /// How many times cells were, of how many.
+        done: usize,
+        /// Cells times processes.
+        total: usize,
+    },
     /// Every run of a block has its outcome.
     BlockEnded {
         /// What was planned.

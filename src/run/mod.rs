@@ -104,6 +104,8 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     for pass in passes::PASSES {
         pass(job, session)?;
     }
+    // What comes after the blocks belongs to the budget too.
+    let before = before + passes::profile::expected_time(job);
     let budget = keep_to_budget(job, before, session)?;
     session.emit(&Event::Planned {
         manifest: job.manifest(),
@@ -116,6 +118,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
         measure_blocks(job, budget.map(|(budget, _)| budget), before, session)?;
     }
     blocks::give_every_run_an_outcome(job);
+    passes::AFTERWARDS(job, session)?;
     job.record_mut().complete()?;
     // Engines may be as large as models, and nothing loads them again, nor what inputs were fed. What cannot be removed is in
     // nobody's way.

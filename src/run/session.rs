@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         Ok(worker::run(launch, plan, watch, interrupts, &mut tick)?)
     }
 
-    /// Has a worker prepare a cell and do one thing, which the first interrupt ends.
+    /// Has a worker prepare a cell and do some things, which the first interrupt ends.
     ///
     /// # Errors
     ///
@@ -213,11 +213,13 @@ impl<'a> Session<'a> {
         &mut self,
         launch: Launch,
         request: CellRequest,
-        command: &Command,
+        commands: &[Command],
     ) -> Result<WorkerRun, RunError> {
         let mut worker = WorkerSession::start(launch, self.interrupts, 1);
         let tick = &mut || self.tick();
-        let outcome = worker.prepare(request, tick).and_then(|()| worker.ask(command, tick));
+        let mut all = commands.iter();
+        let outcome =
+            worker.prepare(request, tick).and_then(|()| all.try_for_each(|command| worker.ask(command, tick)));
         Ok(worker.end(outcome, tick)?)
     }
 

@@ -38,6 +38,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
         matrix,
         measure,
         compare: Compare { baseline: Some(Selector::of(&base)), margin: experiment.compare.margin, aa: Aa::Off },
+        profile: None,
         budget: None,
         require: Require { grade: None, ..experiment.require },
         choose: None,

@@ -133,6 +133,9 @@ pub struct Overrides {
     /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and writes nothing to `reports/`.
     #[arg(long, conflicts_with = "runs")]
     pub quick: bool,
+    /// Also measure the time of each operator, in processes of their own after the measurement.
+    #[arg(long)]
+    pub profile: bool,
 }
 
 /// Arguments of `run`.
@@ -145,7 +148,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub overrides: Overrides,
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "budget", "dry_run"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// Show the plan without measuring.
     #[arg(long)]
@@ -247,6 +250,9 @@ pub struct ReportArgs {
     /// Files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
     pub format: Vec<Format>,
+    /// Print the profiler's trace of this cell instead, for Perfetto or chrome://tracing: `--trace int8 > t.json`.
+    #[arg(long, value_name = "CELL", conflicts_with_all = ["output", "format", "template", "open"])]
+    pub trace: Option<String>,
     /// A template of your own, rendered along with the report; can be repeated.
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,

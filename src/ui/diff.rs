@@ -21,6 +21,7 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     let mut text = format!("{}: {from} -> {to}\n", page.experiment);
     text += &ui.labelled_text("result", &page.headline);
     text += &ui.labelled_lines("changed", &page.changed);
+    text += &ui.labelled_lines("profile", &page.profile);
     text += &ui.labelled_lines("note", &page.notices);
     let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
     let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);

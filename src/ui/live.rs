@@ -70,6 +70,16 @@ impl<'a> Live<'a> {
             Event::Scoring { done, total } => {
                 self.bar(*total as u64, "accuracy").set_position(*done as u64);
             }
+            Event::Profiling { done, total } => {
+                if *done == 0 {
+                    self.ui
+                        .labelled("profiling", &format!("{total} pairs of processes, with the profiler and without"));
+                }
+                self.bar(*total as u64, "profiling").set_position(*done as u64);
+                if done == total {
+                    self.finish();
+                }
+            }
             Event::Scored { manifest, took } => {
                 self.finish();
                 let mut lines = accuracy_lines(&manifest.plan, manifest.accuracy());

@@ -6,6 +6,7 @@
 mod device;
 mod device_time;
 mod environment;
+mod operator;
 mod reference;
 mod written;
 

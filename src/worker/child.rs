@@ -11,10 +11,11 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use super::expected::ExpectedAnswers;
-use super::lines::{SAMPLES_IN_LINE, read_line, too_long};
+use super::lines::{NODES_IN_LINE, SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
 use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
 use crate::worker::backend::mock::GARBAGE;
+use crate::worker::backend::trace::NodeTime;
 use crate::worker::backend::{CellRequest, Failure, FailureKind, Phase};
 use crate::worker::measure::Samples;
 
@@ -197,6 +198,19 @@ impl<W: Write> Worker<W> {
                 reply.send(Answer::Metrics { values })?;
                 reply.send(Answer::done())
             }
+            Command::Profile { rule, trace } => {
+                let cell = reply.cell()?;
+                let measured = cell.measure(rule, 1)?;
+                let resident = cell.resident();
+                let (nodes, arena) = cell.node_times(&measured.samples, trace.as_deref().map(Path::new))?;
+                reply.send(Answer::Memory { resident, arena })?;
+                reply.samples(SamplePhase::Warmup, measured.settled)?;
+                reply.samples(SamplePhase::Measure, measured.samples)?;
+                for nodes in nodes.chunks(NODES_IN_LINE).map(<[NodeTime]>::to_vec) {
+                    reply.send(Answer::Nodes { nodes })?;
+                }
+                reply.send(Answer::stopped(measured.reason))
+            }
             Command::Outputs { path } => {
                 reply.cell()?.write_outputs(Path::new(&path))?;
                 reply.send(Answer::done())
@@ -280,6 +294,7 @@ mod tests {
             Command::Slice { time, samples: 4, iterations },
             Command::Slice { time, samples: 4, iterations },
             Command::Check,
+            Command::Profile { rule: Stop::Samples { count: 7, max_time: Nanos::from_secs(9) }, trace: None },
             Command::Outputs { path: folder.path().to_string_lossy().into_owned() },
             Command::ActivationRanges { calibration, data: None },
             Command::Finish,
@@ -298,7 +313,7 @@ mod tests {
             }
         }
         let data = validator.run.data;
-        assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 8));
+        assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 15));
         assert_eq!((data.slices, data.stop_reason), (vec![4, 4], Some(StopReason::Samples)));
         assert!(validator.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
     }

@@ -47,7 +47,7 @@ impl ExpectedAnswers {
     pub(super) fn of(command: &Command) -> Self {
         let rule = match *command {
             Command::Warm { rule, at_least, .. } => Rule::Warm { rule, at_least },
-            Command::Measure { rule, .. } => Rule::Measure(rule),
+            Command::Measure { rule, .. } | Command::Profile { rule, .. } => Rule::Measure(rule),
             Command::Slice { time, samples, .. } => Rule::Slice { time, samples },
             _ => Rule::None,
         };
@@ -59,8 +59,10 @@ impl ExpectedAnswers {
         };
         let count = |most: usize| Count { taken: 0, most };
         // Whatever was asked for, one is taken.
-        let may_take_no_time =
-            matches!(command, Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. });
+        let may_take_no_time = matches!(
+            command,
+            Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. } | Command::Profile { .. }
+        );
         let (warmup, counted) = (count(warmup), count(counted.max(1)));
         ExpectedAnswers { command: command.name(), warmup, counted, rule, may_take_no_time }
     }
@@ -77,13 +79,14 @@ impl ExpectedAnswers {
             (C::Hello, Answer::Hello { .. }) | (C::Prepare, Answer::Ready { .. }) => Ok(true),
             (C::Prepare, Answer::Phase { name: Phase::Load })
             | (C::Warm, Answer::Phase { name: Phase::Warm })
-            | (C::Measure | C::Slice, Answer::Phase { name: Phase::Measure })
+            | (C::Measure | C::Slice | C::Profile, Answer::Phase { name: Phase::Measure })
             | (C::Prepare | C::Measure | C::Check | C::Afterwards, Answer::Metrics { .. })
+            | (C::Profile, Answer::Nodes { .. } | Answer::Memory { .. })
             | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
-            (C::Warm | C::Measure, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
+            (C::Warm | C::Measure | C::Profile, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
                 self.warmup.add(columns.len(), self.command).map(|()| false)
             }
-            (C::Measure | C::Slice, Answer::Samples { phase: SamplePhase::Measure, columns }) => {
+            (C::Measure | C::Slice | C::Profile, Answer::Samples { phase: SamplePhase::Measure, columns }) => {
                 if columns.duration_ns.contains(&0) && !self.may_take_no_time {
                     return Err(format!("`{}` gave a counted sample that took no time", self.command.word()));
                 }
@@ -114,7 +117,7 @@ impl ExpectedAnswers {
         let looks_at_outputs = matches!(command, CommandName::Measure | CommandName::Check);
         let parts = [
             ("how the warm-up ended", warmup.is_some(), command == CommandName::Warm),
-            ("why sampling ended", reason.is_some(), command == CommandName::Measure),
+            ("why sampling ended", reason.is_some(), matches!(command, CommandName::Measure | CommandName::Profile)),
             ("a hash of the outputs", output_hash.is_some(), looks_at_outputs),
         ];
         for (what, is_there, belongs) in parts {
@@ -127,7 +130,9 @@ impl ExpectedAnswers {
         if !non_finite.is_empty() && !looks_at_outputs {
             return Err(format!("`{word}` ended with names of outputs, which do not belong to it"));
         }
-        if matches!(command, CommandName::Measure | CommandName::Slice) && self.counted.taken == 0 {
+        if matches!(command, CommandName::Measure | CommandName::Slice | CommandName::Profile)
+            && self.counted.taken == 0
+        {
             return Err(format!("`{word}` ended without a counted sample"));
         }
         let wrong = match (self.rule, *warmup, *reason) {
@@ -204,6 +209,10 @@ mod tests {
             (Command::Slice { time, samples: 3, iterations }, Answer::done()),
             (Command::Check, done(false, false, true)),
             (Command::Afterwards(Afterwards::default()), Answer::done()),
+            (
+                Command::Profile { rule: Stop::Samples { count: 3, max_time: time }, trace: None },
+                done(false, true, false),
+            ),
             (Command::Outputs { path: path() }, Answer::done()),
             (Command::ActivationRanges { calibration, data: None }, Answer::done()),
             (Command::Evaluate { data: data(), items_in_file: 1, path: path() }, Answer::done()),
@@ -213,10 +222,17 @@ mod tests {
 
     #[test]
     fn a_command_ends_with_its_own_end_and_with_no_other() {
-        let ends = [hello(), ready(), done(true, false, false), done(false, true, true), done(false, false, true)];
+        let ends = [
+            hello(),
+            ready(),
+            done(true, false, false),
+            done(false, true, true),
+            done(false, false, true),
+            done(false, true, false),
+        ];
         for (command, own) in commands() {
             let mut expected = ExpectedAnswers::of(&command);
-            if matches!(command.name(), CommandName::Measure | CommandName::Slice) {
+            if command.name().takes_counted_samples() {
                 assert!(expected.take(&own, None).is_err_and(|text| text.contains("without a counted sample")));
                 assert_eq!(expected.take(&samples(SamplePhase::Measure, 3), None), Ok(false));
             }
@@ -236,6 +252,7 @@ mod tests {
     #[test]
     fn what_was_not_asked_for_does_not_belong() {
         let ranges = Answer::Ranges { values: BTreeMap::new() };
+        let nodes = Answer::Nodes { nodes: Vec::new() };
         let metrics = Answer::Metrics { values: BTreeMap::new() };
         let late = Answer::Phase { name: Phase::Load };
         let counted = samples(SamplePhase::Measure, 1);
@@ -243,8 +260,8 @@ mod tests {
         for (command, _) in commands() {
             let name = command.name();
             assert_eq!(allowed(&command, &ranges), name == CommandName::ActivationRanges, "{name:?}");
-            let measures = matches!(name, CommandName::Measure | CommandName::Slice);
-            assert_eq!(allowed(&command, &counted), measures, "{name:?}");
+            assert_eq!(allowed(&command, &nodes), name == CommandName::Profile, "{name:?}");
+            assert_eq!(allowed(&command, &counted), name.takes_counted_samples(), "{name:?}");
             assert_eq!(
                 allowed(&command, &metrics),
                 matches!(name, CommandName::Measure | CommandName::Check | CommandName::Afterwards),

@@ -9,6 +9,9 @@ pub(super) const LONGEST_LINE: usize = 16 << 20;
 /// Samples in one line at most; a longer step sends several.
 pub(super) const SAMPLES_IN_LINE: usize = 1 << 16;
 
+/// Nodes in one line at most, names of a thousand letters and shapes included.
+pub(super) const NODES_IN_LINE: usize = 1 << 12;
+
 /// What is wrong with a line that is longer.
 pub(super) fn too_long(who: &str) -> String {
     format!("{who} wrote a line of more than {} MiB", LONGEST_LINE >> 20)

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use onnx::precision::activation_ranges::Range;
 use statistics::quantile::median;
+use statistics::trimmed_mean::trimmed;
 
 use super::activation_ranges::activation_ranges;
 use super::affinity::bind_to;
@@ -21,6 +22,7 @@ use crate::machine::kernel::Kernel;
 use crate::machine::probe::{OwnState, OwnTotals, Usage};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::trace::{Arena, NodeTime, Resident};
 use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
 use crate::worker::measure::Samples;
 use crate::worker::measure::cold::Eviction;
@@ -46,6 +48,9 @@ pub(super) struct Loaded {
     cold: Option<Cold>,
     totals: Totals,
     environment: Environment,
+    is_profiled: bool,
+    /// The largest resident memory before and after loading.
+    resident_around_load: Option<[u64; 2]>,
     /// What happened around the counted samples so far.
     own_totals: OwnTotals,
 }
@@ -92,9 +97,11 @@ impl Loaded {
         let clock = backend.clock();
         let quality = clock.calibrate();
         let builds_engine = backend.builds_engine();
+        let resident_before = backend.usage().peak_resident_bytes;
         let before_load = clock.now();
         backend.load()?;
         let loaded = clock.now();
+        let resident_around_load = resident_before.zip(backend.usage().peak_resident_bytes).map(<[u64; 2]>::from);
         backend.bind()?;
         backend.select(0);
         let origin = clock.now();
@@ -140,6 +147,8 @@ impl Loaded {
             cold,
             totals: Totals::default(),
             environment: request.backend.kind().environment(),
+            is_profiled: request.profiled,
+            resident_around_load,
             own_totals: OwnTotals::default(),
         };
         Ok(JustLoaded { cell, values, ready })
@@ -257,6 +266,31 @@ impl Loaded {
             );
         }
         values.into_iter().map(|(metric, value)| (metric.name.to_owned(), value)).collect()
+    }
+
+    /// What each node took in these samples of one inference each, if the cell is loaded with the profiler, which ends: the
+    /// mean over the middle half, so that a disturbed inference decides nothing and the parts add up to the whole.
+    pub(super) fn node_times(
+        &mut self,
+        samples: &Samples,
+        trace: Option<&Path>,
+    ) -> Result<(Vec<NodeTime>, Option<Arena>), Failure> {
+        if !self.is_profiled {
+            return Ok((Vec::new(), None));
+        }
+        let mut by_time: Vec<usize> = (0..samples.len()).collect();
+        by_time.sort_by_key(|sample| samples.duration_ns[*sample]);
+        let ends = trimmed(by_time.len());
+        let kept = &by_time[ends..by_time.len() - ends];
+        let traced = self.backend.trace(samples.len(), trace)?;
+        let arena = traced.arena;
+        Ok((traced.times(kept), arena))
+    }
+
+    /// The largest resident memory so far, now and around loading.
+    pub(super) fn resident(&self) -> Option<Resident> {
+        let [before_load_bytes, loaded_bytes] = self.resident_around_load?;
+        Some(Resident { before_load_bytes, loaded_bytes, peak_bytes: self.backend.usage().peak_resident_bytes? })
     }
 
     /// The range of each float output over all input sets, or over real data.
@@ -379,6 +413,8 @@ mod tests {
             cold: None,
             totals: Totals::default(),
             environment: Environment::machine(),
+            is_profiled: false,
+            resident_around_load: None,
             own_totals: OwnTotals::default(),
         };
         let rule = Stop::Samples { count: 5, max_time: Nanos::from_secs(600) };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
 use crate::device::Watched;
+use crate::worker::backend::trace::{Arena, NodeTime, Resident};
 use crate::worker::backend::{Failure, Placement};
 use crate::worker::measure::Samples;
 use crate::worker::measure::stop::StopReason;
@@ -52,6 +53,11 @@ pub struct WorkerRun {
     pub data: RunData,
     /// Ranges of outputs, if they were asked for.
     pub ranges: Option<BTreeMap<String, Range>>,
+    /// What nodes took, if it was loaded with the profiler.
+    pub nodes: Vec<NodeTime>,
+    /// Its memory, if it took part in a profile.
+    pub resident: Option<Resident>,
+    pub arena: Option<Arena>,
     /// Why the run failed, if it did.
     pub failure: Option<Failure>,
     /// The end of the worker's log, if it failed.
@@ -80,6 +86,8 @@ impl WorkerRun {
             Answer::Samples { phase, columns } => data.samples_mut(phase).append(columns),
             Answer::Metrics { values } => data.metrics.extend(values),
             Answer::Ranges { values } => self.ranges = Some(values),
+            Answer::Nodes { nodes } => self.nodes.extend(nodes),
+            Answer::Memory { resident, arena } => (self.resident, self.arena) = (resident, arena),
             Answer::Done { warmup, stop, output_hash, non_finite } => {
                 data.warmup_status = warmup.or(data.warmup_status);
                 data.stop_reason = stop.or(data.stop_reason);

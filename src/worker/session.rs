@@ -98,7 +98,7 @@ impl<'a> WorkerSession<'a> {
     pub fn send(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let pipe = self.pipe.as_mut().map_err(|failure| failure.clone())?;
         self.validator.expect(command)?;
-        if command.takes_counted_samples() {
+        if command.name().takes_counted_samples() {
             self.watch.iter_mut().for_each(Watch::open);
         }
         pipe.send(command, tick)

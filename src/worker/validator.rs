@@ -10,6 +10,7 @@ use super::result::WorkerRun;
 use crate::machine::environment::Environment;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::trace::NodeTime;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::Samples;
 
@@ -179,6 +180,14 @@ fn check_values(answer: &Answer) -> Result<(), String> {
                 let is_range = least.is_finite() && most.is_finite() && *least <= 0.0 && *most >= 0.0;
                 if !is_range {
                     return Err(format!("the worker gave {least} to {most} for `{name}`, which is no range around 0"));
+                }
+            }
+        }
+        Answer::Nodes { nodes } => {
+            for NodeTime { node, executions, self_ns, total_us } in nodes {
+                let numbers = [*executions, self_ns.unwrap_or(0.0), *total_us];
+                if let Some(wrong) = numbers.iter().find(|number| !(0.0..=LARGEST_METRIC).contains(*number)) {
+                    return Err(format!("the worker gave {wrong} for node `{}`", node.path));
                 }
             }
         }

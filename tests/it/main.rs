@@ -30,6 +30,7 @@ mod monitors;
 mod need;
 mod onnxruntime;
 mod pipeline;
+mod profile;
 mod records;
 mod report;
 mod results;

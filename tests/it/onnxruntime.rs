@@ -50,6 +50,7 @@ fn run_model_with(
         slowdown: 0.0,
         evict_bytes: None,
         cpus: None,
+        profiled: false,
     };
     let plan = RunPlan {
         request,

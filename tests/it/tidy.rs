@@ -77,7 +77,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "runtime", "models"]),
     ("worker", &["backend", "measure"]),
-    ("judge", &["diagnosis", "summary", "compare"]),
+    ("judge", &["diagnosis", "profile", "summary", "compare"]),
 ];
 
 #[test]

@@ -121,7 +121,12 @@ fn find(
         None => Some(sources.place().root.join(path)),
     };
     let Some(file) = file.filter(|file| specs::is_spec(file)) else { return Ok(None) };
-    let overrides = Overrides { budget: arguments.budget, runs: arguments.runs, ..Overrides::default() };
+    let overrides = Overrides {
+        budget: arguments.budget,
+        runs: arguments.runs,
+        profile: arguments.profile,
+        ..Overrides::default()
+    };
     let loaded = specs::load(&file, &overrides)?;
     let is_wanted = arguments.experiment.is_empty() || arguments.experiment.contains(&loaded.experiment.name);
     Ok(is_wanted.then_some(Specified { file, loaded }))

@@ -40,6 +40,8 @@ pub(crate) struct Page {
     pub sentences: Vec<Sentence>,
     /// What differs in what is compared.
     pub changed: Vec<String>,
+    /// Which operators a difference of latencies is in, a line for each cell.
+    pub profile: Vec<String>,
     /// What has to be known before the numbers: other frames, stale files, rows that were not judged.
     pub notices: Vec<String>,
     /// Rows that somebody has to see.
@@ -112,6 +114,7 @@ impl Page {
             headline: summary::headline(diff, &shown.all()),
             sentences: summary::sentences(diff),
             changed: facts::subject(&diff.changes),
+            profile: summary::operators(diff),
             notices: summary::notices(diff),
             first: tables::rows(diff, &shown.first),
             rest: folded(&shown.rest),
@@ -137,7 +140,7 @@ impl Page {
             let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells).map(|cell| &mut cell.text);
             titles.chain(cells).collect::<Vec<_>>()
         });
-        let lines = [&mut self.changed, &mut self.notices, &mut self.method].into_iter().flatten();
+        let lines = [&mut self.changed, &mut self.profile, &mut self.notices, &mut self.method].into_iter().flatten();
         let single = [&mut self.experiment, &mut self.headline, &mut self.command];
         let single = single.into_iter().chain(&mut self.sides);
         single.chain(sentences).chain(titles).chain(cells).chain(lines)

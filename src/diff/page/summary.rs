@@ -4,8 +4,9 @@ use super::order::Urgency;
 use super::{Sentence, facts, judged, order, tables};
 use crate::diff::{Diff, Held, Reason, Row, SideSeen};
 use crate::report::cause::beside;
-use crate::report::format::{count, difference, list, percent, verdict_word};
-use crate::vocabulary::metric::{LATENCY, MetricReference};
+use crate::report::format::{count, difference, list, measured, percent, verdict_word};
+use crate::results::OperatorDifference;
+use crate::vocabulary::metric::{LATENCY, MetricReference, Unit};
 
 /// More rows than these are not told in sentences.
 const MOST_SENTENCES: usize = 3;
@@ -76,6 +77,23 @@ pub(super) fn sentences(diff: &Diff) -> Vec<Sentence> {
         })
     };
     told.unwrap_or_default().iter().take(MOST_SENTENCES).filter_map(sentence).collect()
+}
+
+/// Which operators differences of latencies are in: `resnet50/b1: Conv +3.1 ms, Cast +0.9 ms`.
+pub(super) fn operators(diff: &Diff) -> Vec<String> {
+    const MOST_LINES: usize = 5;
+    let names = tables::Names::of(diff);
+    let one = |row: &OperatorDifference| {
+        let value = row.difference.value;
+        let text = measured(Unit::Nanoseconds, value.abs(), None);
+        format!("{} {}{text}", row.operator.as_deref().unwrap_or("others"), if value < 0.0 { "-" } else { "+" })
+    };
+    let rows = diff.rows.iter().filter(|row| !row.operators.is_empty()).take(MOST_LINES);
+    rows.map(|row| {
+        let operators: Vec<String> = row.operators.iter().map(one).collect();
+        format!("{}: {}", names.of_row(row), operators.join(", "))
+    })
+    .collect()
 }
 
 /// What has to be known before the numbers.

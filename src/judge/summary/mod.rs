@@ -40,8 +40,7 @@ use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::vocabulary::metric::{self, Kind, Unit};
 use statistics::trimmed_mean::trimmed_mean;
 
-/// Confidence of every interval (method 11).
-pub const CONFIDENCE: f64 = 0.95;
+pub use super::CONFIDENCE;
 
 /// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
 pub(crate) const LEAST_RUNS: usize = statistics::planning::MINIMUM_RUNS;

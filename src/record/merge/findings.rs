@@ -5,6 +5,7 @@ use super::super::found::{
     BudgetUsed, CellFidelity, CellSearch, Converted, DeviceSeen, DevicesSeen, Rehearsed, Scored, Searched, TooLarge,
     VariantAccuracy,
 };
+use super::super::profiled::{CellProfile, Profiled};
 use super::super::roofline::{Bandwidth, Launching, Peak, Roofline};
 use super::Part;
 use super::matrix::Joined;
@@ -22,6 +23,7 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
         merge(&mut found.search, &of.search, |all, other| at.searched(all, other));
         merge(&mut found.rehearsal, &of.rehearsal, |all, other| at.rehearsed(all, other));
         merge(&mut found.outputs, &of.outputs, |all, other| all.fidelity.extend(at.fidelity(&other.fidelity)));
+        merge(&mut found.profile, &of.profile, |all, other| at.profiled(all, other));
         merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
         let machine = (joined.is_several()).then_some(parts[at.part].machine.as_str());
         merge(&mut found.peak, &of.peak, |all, other| seen(all, other, machine));
@@ -98,6 +100,11 @@ impl At<'_> {
             Some(CellFidelity { cell, reference, ..known.clone() })
         };
         found.iter().filter_map(own).collect()
+    }
+
+    fn profiled(&self, all: &mut Profiled, found: &Profiled) {
+        let own = |known: &CellProfile| Some(CellProfile { cell: self.own(known.cell)?, ..known.clone() });
+        all.cells.extend(found.cells.iter().filter_map(own));
     }
 
     fn scored(&self, all: &mut Scored, found: &Scored) {

@@ -10,7 +10,7 @@ use statistics::planning::MINIMUM_RUNS;
 
 use super::contest::{MOST_NAMED, Names, left_out};
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Reader, Table, bounds, outputs};
+use super::{Reader, Table, bounds, outputs, profile};
 use crate::experiment::Axis;
 use crate::report::cause;
 use crate::report::format::{self, percent};
@@ -212,7 +212,15 @@ impl<'a> Held<'a> {
         let decided = decided(choice, &self);
         // Where other load is why nothing is decided, once is enough.
         let load = load.filter(|_| !decided.contains("other load"));
-        let decided = [decided, load.unwrap_or_default()];
+        // Of one place: elsewhere it may have another.
+        let reason = match self.contests.as_slice() {
+            [names] => {
+                let told = names.told().filter(|row| row.verdict.is_improvement());
+                told.and_then(|row| profile::reason(reader, &row.cell, &row.baseline))
+            }
+            _ => None,
+        };
+        let decided = [decided, reason.unwrap_or_default(), load.unwrap_or_default()];
         AnswerRow {
             subject: if subject.is_empty() { superlative(choice).to_owned() } else { subject },
             choice: self.choice.clone(),

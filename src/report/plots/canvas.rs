@@ -89,6 +89,13 @@ impl Canvas {
         self.sheet.rectangle(fine(from), fine(to), color, opacity);
     }
 
+    /// The same, which says what it is where a pointer rests on it.
+    pub(super) fn named_rectangle(&mut self, from: (f64, f64), to: (f64, f64), color: Color, title: &str) {
+        if fine(from).0 != fine(to).0 {
+            self.sheet.link(None, title, |sheet| sheet.rectangle(fine(from), fine(to), color, 1.0));
+        }
+    }
+
     pub(super) fn area(&mut self, points: &[(f64, f64)], color: Color, opacity: f64) {
         self.sheet.polygon(&fine_all(points), color, opacity);
     }

@@ -10,6 +10,8 @@ mod course;
 mod distribution;
 mod forest;
 mod labels;
+mod live;
+mod operators;
 mod pareto;
 mod run_box;
 mod simplify;
@@ -42,6 +44,8 @@ pub struct Plots {
     pub control: Option<Plot>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
     pub tradeoffs: Vec<(usize, Plot)>,
+    /// Where the time of each group's cells goes.
+    pub profile: Vec<Plot>,
     /// Items per second over the batch size.
     pub throughput: Vec<Plot>,
     /// The distributions of each group.
@@ -61,7 +65,13 @@ impl Plots {
     /// Every figure that can have a file of its own, in the order of the report.
     pub fn all(&self) -> impl Iterator<Item = &Plot> {
         let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
-        self.speedup.iter().chain(&self.throughput).chain(tradeoffs).chain(&self.distributions).chain(&self.control)
+        self.speedup
+            .iter()
+            .chain(&self.profile)
+            .chain(&self.throughput)
+            .chain(tradeoffs)
+            .chain(&self.distributions)
+            .chain(&self.control)
     }
 }
 
@@ -94,6 +104,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     let reader = &Reader::new(results);
     let mut plots = Plots {
         speedup: speedup::draw(reader),
+        profile: profile_figures(reader),
         throughput: throughput::draw(reader),
         tradeoffs: pareto::draw(reader),
         control: speedup::draw_controls(reader),
@@ -104,20 +115,35 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
         plots.timelines = timeline::draw(&drawn);
         draw_distributions(&drawn, &mut plots);
     }
+    explain_once(&mut plots.profile);
     explain_once(&mut plots.throughput);
     explain_once(&mut plots.distributions);
     explain_once(&mut plots.timelines);
     plots
 }
 
-fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
+/// Where the time and the memory of cells go.
+fn profile_figures(reader: &Reader<'_>) -> Vec<Plot> {
+    let mut plots = operators::draw(reader);
+    let live = groups(reader).into_iter().take(MOST_GROUPS).filter_map(|group| live::figure(reader, &group));
+    plots.extend(live.collect::<Vec<_>>());
+    plots
+}
+
+/// The cells that are compared with each other, in the order of the table.
+fn groups<'a>(reader: &Reader<'a>) -> Vec<Vec<&'a Cell>> {
     let mut groups: Vec<Vec<&Cell>> = Vec::new();
-    for cell in drawn.reader.shown() {
+    for cell in reader.shown() {
         match groups.last_mut().filter(|group| group[0].group == cell.group) {
             Some(group) => group.push(cell),
             None => groups.push(vec![cell]),
         }
     }
+    groups
+}
+
+fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
+    let mut groups = groups(drawn.reader);
     groups.retain(|group| group.iter().any(|cell| cell.estimate(&LATENCY).is_some()));
     for group in groups.iter().take(MOST_GROUPS) {
         let name = row_name(drawn.reader, group[0]);

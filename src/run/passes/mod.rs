@@ -7,6 +7,7 @@ mod accuracy;
 mod convert;
 pub(super) mod devices;
 mod outputs;
+pub(super) mod profile;
 mod rehearsal;
 mod requirements;
 mod roofline;
@@ -59,6 +60,9 @@ pub(super) const PASSES: [Step; 8] = [
     step::<accuracy::Accuracy>,
     step::<requirements::Requirements>,
 ];
+
+/// The pass after the last block.
+pub(super) const AFTERWARDS: Step = step::<profile::Profile>;
 
 /// Carries out a pass that is wanted and not over, keeps what it found, and says so.
 fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {

@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use crate::experiment::{Backend, Measure, Mock, MockDevice, Stop, Warmup};
+use crate::experiment::{Backend, Measure, Mock, MockDevice, Profiling, Stop, Warmup};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{
-    BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, PrecisionStop, RatioText, StopForm, WarmupForm,
+    BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, PrecisionStop, ProfileForm, RatioText, StopForm,
+    WarmupForm,
 };
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
@@ -37,6 +38,14 @@ pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
         check.warn(&place.key("timeout"), message, hint);
     }
     measure
+}
+
+/// Reads `measure.profile`.
+pub(super) fn profile(form: &MeasureForm) -> Option<Profiling> {
+    match &form.profile {
+        ProfileForm::Plain(wanted) => wanted.then_some(Profiling::DEFAULT),
+        ProfileForm::Sized(size) => Some(Profiling { processes: size.processes, inferences: size.inferences }),
+    }
 }
 
 /// The time that warm-up and sampling may take by their own bounds.

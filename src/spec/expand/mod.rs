@@ -143,6 +143,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         seed: form.seed,
         matrix,
         measure,
+        profile: measure::profile(&form.measure),
         backend,
         compare,
         budget,

@@ -203,6 +203,15 @@ fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &Document
         mock.differ = Some(check.quantity(&place.key("differ"), &differ.0));
     }
     mock.fits = form.fits.or(mock.fits);
+    if let Some(operators) = &form.operators {
+        let place = place.key("operators");
+        let entries = operators.0.iter();
+        mock.operators =
+            entries.map(|(name, share)| (name.clone(), check.quantity(&place.key(name), &share.0))).collect();
+        if mock.operators.iter().map(|(_, share)| share.0).sum::<f64>() > 1.0 {
+            check.error(&place, "the shares of `operators` add up to more than 100%", None);
+        }
+    }
     if let Some(fail) = &form.fail {
         mock.fail = Some(MockFailure { kind: fail.kind, at: fail.at, runs: fail.runs.clone().unwrap_or_default() });
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::experiment::{Backend, MockFailureKind, MockOutputs, MockSlowed, MockStep};
 
 use super::scalar::{DurationText, RatioText};
+use super::shorthand::Ordered;
 
 /// What executes the models.
 #[derive(Clone, Debug, Serialize)]
@@ -203,6 +204,8 @@ pub(in crate::spec) struct MockVariantForm {
     /// The largest batch that fits. Default: that of the backend.
     #[schemars(range(min = 1))]
     pub(in crate::spec) fits: Option<u64>,
+    /// Share of the time that each operator takes, for a profile. Default: `Conv: 80%`.
+    pub(in crate::spec) operators: Option<Ordered<RatioText>>,
     /// A failure to simulate.
     pub(in crate::spec) fail: Option<MockFailureForm>,
 }

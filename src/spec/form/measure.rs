@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::experiment::{Boundary, Cache, Design, Rebuild, StopStatistic};
 
+use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
 
 /// How one run warms up, samples and stops, and in which order the runs come.
@@ -42,6 +43,8 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) rebuild: Rebuild,
     /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
+    /// Whether the time of each operator is measured too, in processes of their own after the measurement.
+    pub(in crate::spec) profile: ProfileForm,
 }
 
 impl Default for MeasureForm {
@@ -59,6 +62,7 @@ impl Default for MeasureForm {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: "30s".into(),
+            profile: ProfileForm::Plain(false),
         }
     }
 }

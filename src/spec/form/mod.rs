@@ -10,6 +10,7 @@ mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
+mod profile;
 mod range;
 mod runs;
 mod scalar;
@@ -35,6 +36,7 @@ pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{

@@ -42,6 +42,9 @@ pub struct DiffArgs {
     /// Fresh processes for each cell; overrides the specification's `runs`.
     #[arg(long, value_name = "N", requires = "remeasure", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
+    /// Also measure the time of each operator on both sides, to name those that a difference is in.
+    #[arg(long, requires = "remeasure")]
+    pub profile: bool,
     /// The ONNX Runtime library, as in `run`.
     #[arg(long, value_name = "PATH", requires = "remeasure")]
     pub runtime: Option<PathBuf>,

@@ -2,10 +2,11 @@
 
 use std::fmt::{Result, Write};
 
-use crate::experiment::{Experiment, Runs};
-use crate::plan::{CellForecast, Plan, Source, TimeRange, estimate_before_measuring};
+use crate::experiment::{Experiment, Profiling, Runs};
+use crate::plan::{Cell, CellForecast, Plan, Source, TimeRange, estimate_before_measuring};
 use crate::report::format::count;
 use crate::ui::duration;
+use crate::vocabulary::quantity::Nanos;
 
 /// What is known of each cell is by its index.
 pub(super) fn describe(
@@ -32,7 +33,27 @@ pub(super) fn describe(
     };
     let word = if runs.max == 1 { "run" } else { "runs" };
     writeln!(text, "\ntime\n  {}{controls} x {runs} {word}: {times}", count(cells, "cell"))?;
-    writeln!(text, "  {}", basis(&known, cells))
+    writeln!(text, "  {}", basis(&known, cells))?;
+    match experiment.profile {
+        Some(profiling) => writeln!(text, "  {}", profile(profiling, plan, expected)),
+        None => Ok(()),
+    }
+}
+
+/// `profile: 20 more processes, about 26 s`, where something is known of each cell.
+fn profile(profiling: Profiling, plan: &Plan, expected: &[Option<CellForecast>]) -> String {
+    const WARMUP_AND_SAMPLES: Nanos = Nanos::from_millis(800);
+    let each = 2 * u64::from(profiling.processes);
+    let time = |(cell, _): (usize, &Cell)| {
+        let CellForecast { start, sample, .. } = expected.get(cell).copied().flatten()?;
+        let sampling = sample.0.saturating_mul(profiling.inferences.into()).max(WARMUP_AND_SAMPLES.0);
+        Some(start.0.saturating_add(sampling).saturating_mul(each))
+    };
+    let processes = format!("{} more processes", each * plan.runnable().count() as u64);
+    match plan.runnable().map(time).try_fold(0_u64, |sum, time| Some(sum.saturating_add(time?))) {
+        Some(all) => format!("profile: {processes}, about {}", duration(Nanos(all).to_duration())),
+        None => format!("profile: {processes}"),
+    }
 }
 
 /// `about 1m 40s (8 runs 1m 10s, 32 runs 4m 30s)`, and without the parenthesis where the number is fixed.
@@ -78,7 +99,6 @@ fn basis(known: &[CellForecast], cells: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::quantity::Nanos;
 
     fn lines(runs: &str, known: &[(u64, Source)]) -> Vec<String> {
         let text = format!("backend: mock\nmodels: [m]\nvariants: [a, {{ name: b, threads: 1 }}]\n{runs}");
@@ -108,6 +128,14 @@ mod tests {
             "  from earlier reports of this machine, and for 1 cell from its cost; the rehearsal refines it",
         ];
         assert_eq!(lines("runs: 12", &known), expected);
+    }
+
+    #[test]
+    fn a_profile_takes_processes_more() {
+        let known = [(1, Source::Report), (100, Source::Report)];
+        let last = |known: &[(u64, Source)]| lines("measure: { profile: true }", known).last().cloned();
+        assert_eq!(last(&known).as_deref(), Some("  profile: 20 more processes, about 28 s"));
+        assert_eq!(last(&known[..1]).as_deref(), Some("  profile: 20 more processes"));
     }
 
     #[test]

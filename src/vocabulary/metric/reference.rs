@@ -132,7 +132,8 @@ impl MetricReference {
             all.map(|reference| (reference.column(), reference)).collect()
         });
         let of_latency = OF_LATENCY.get(name).copied();
-        of_latency.or_else(|| METRICS.iter().find(|metric| metric.name == name).map(MetricReference::of))
+        let known = || METRICS.iter().find(|metric| metric.name == name).or_else(|| Metric::of_operator(name));
+        of_latency.or_else(|| known().map(MetricReference::of))
     }
 
     /// The heading of a column: `latency p95`.
@@ -175,6 +176,9 @@ impl FromStr for MetricReference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
+        if let Some(metric) = Metric::of_operator(text) {
+            return Ok(MetricReference::of(metric));
+        }
         let (stem, statistic) = text.split_once('.').map_or((text, None), |(stem, rest)| (stem, Some(rest)));
         let known = METRICS.iter().chain([&SPEEDUP]);
         let metric = known.into_iter().find(|metric| metric.stem() == stem || metric.name == stem);

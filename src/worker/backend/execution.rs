@@ -1,11 +1,13 @@
 //! What a backend does inside a worker.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, HostClock};
 use crate::machine::probe::Usage;
-use crate::worker::backend::Failure;
+use crate::worker::backend::trace::Trace;
+use crate::worker::backend::{Failure, FailureKind};
 
 /// One model, loaded once and run many times.
 pub trait Backend {
@@ -109,6 +111,16 @@ pub trait Backend {
     /// The runtime's own message, or a profile that cannot be read.
     fn profile(&mut self, _iterations: u32) -> Result<Option<TimeShares>, Failure> {
         Ok(None)
+    }
+
+    /// Ends the profiler that the model was loaded with, and says where the time of the last `inferences` went, node by node;
+    /// the profiler's own file is kept as this one, compressed.
+    ///
+    /// # Errors
+    ///
+    /// A backend without a profiler, and a trace that cannot be read.
+    fn trace(&mut self, _inferences: usize, _keep: Option<&Path>) -> Result<Trace, Failure> {
+        Err(Failure::new(FailureKind::Internal, "this backend has no profiler"))
     }
 
     /// Hands the selected input over so many times and waits for the last; `false` where every call waits by itself, and

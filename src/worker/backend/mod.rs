@@ -12,6 +12,7 @@ pub(crate) mod mock;
 pub(crate) mod onnxruntime;
 mod request;
 mod slowed;
+pub(crate) mod trace;
 
 pub use execution::{Backend, Placement};
 pub(crate) use execution::{Phase, StreamCosts, TimeShares};
@@ -77,6 +78,9 @@ pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
             if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend }
         }
         // Slowed down by its factor: its clock is not the host's.
-        BackendRequest::Mock(settings) => Box::new(mock::MockBackend::new(settings.clone(), ScriptedClock::default())),
+        BackendRequest::Mock(settings) => {
+            let script = mock::MockBackend::new(settings.clone(), ScriptedClock::default());
+            Box::new(if request.profiled { script.profiled() } else { script })
+        }
     })
 }

@@ -32,6 +32,9 @@ pub struct CellRequest {
     /// Processors that the worker may use, set before anything is loaded; none: those that it starts with.
     #[serde(default)]
     pub cpus: Option<Vec<u32>>,
+    /// Whether it is loaded with the runtime's profiler, which slows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiled: bool,
 }
 
 impl CellRequest {
@@ -46,6 +49,7 @@ impl CellRequest {
             slowdown: 0.0,
             evict_bytes: None,
             cpus: None,
+            profiled: false,
         }
     }
 

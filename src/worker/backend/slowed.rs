@@ -4,7 +4,9 @@
 //! duration; nothing sleeps. So the true effect is known, and a method can be asked whether it finds it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use super::trace::Trace;
 use super::{Backend, Failure, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, Clock, HostClock};
@@ -83,6 +85,10 @@ impl Backend for Slowed {
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.inner.flush()
+    }
+
+    fn trace(&mut self, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
+        self.inner.trace(inferences, keep)
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {

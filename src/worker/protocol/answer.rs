@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CommandName;
+use crate::worker::backend::trace::{Arena, NodeTime, Resident};
 use crate::worker::backend::{Failure, Phase, Placement};
 use crate::worker::measure::Samples;
 use crate::worker::measure::stop::StopReason;
@@ -69,12 +70,24 @@ pub(crate) enum Answer {
         /// Range by name.
         values: BTreeMap<String, Range>,
     },
+    /// The memory of the process, and of the runtime's arena in it.
+    Memory {
+        /// Of the process; nothing where it is not known.
+        resident: Option<Resident>,
+        /// Of the arena; nothing where the runtime does not tell it.
+        arena: Option<Arena>,
+    },
+    /// What nodes took; those of one step may come in several parts.
+    Nodes {
+        /// The nodes, in the order in which they first ran.
+        nodes: Vec<NodeTime>,
+    },
     /// The step failed; the worker ends.
     Failed {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `afterwards`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `afterwards`, `profile`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]
@@ -97,6 +110,11 @@ impl Answer {
         Answer::Done { warmup: None, stop: None, output_hash: None, non_finite: Vec::new() }
     }
 
+    /// Sampling ended.
+    pub(crate) fn stopped(reason: StopReason) -> Self {
+        Answer::Done { warmup: None, stop: Some(reason), output_hash: None, non_finite: Vec::new() }
+    }
+
     /// Its word in the protocol.
     pub(crate) fn word(&self) -> &'static str {
         match self {
@@ -106,6 +124,8 @@ impl Answer {
             Answer::Samples { .. } => "samples",
             Answer::Metrics { .. } => "metrics",
             Answer::Ranges { .. } => "ranges",
+            Answer::Memory { .. } => "memory",
+            Answer::Nodes { .. } => "nodes",
             Answer::Failed { .. } => "failed",
             Answer::Done { .. } => "done",
         }

@@ -51,6 +51,15 @@ pub enum Command {
     Check,
     /// Measure, after the samples, what is in no statistic of theirs, and report it.
     Afterwards(Afterwards),
+    /// Take counted samples of one inference each, for a profile. A cell that is loaded with the profiler ends it then and
+    /// reports each node's time.
+    Profile {
+        /// When there are enough.
+        rule: Stop,
+        /// The file for the profiler's own trace, compressed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<String>,
+    },
     /// Write the outputs for each input set as `<set>-<output>.npy`, as many sets as 64 MiB hold, and `<set>.json` with
     /// their names, types, shapes and keys.
     Outputs {
@@ -114,6 +123,8 @@ pub enum CommandName {
     Check,
     /// `afterwards`
     Afterwards,
+    /// `profile`
+    Profile,
     /// `outputs`
     Outputs,
     /// `activation_ranges`
@@ -126,17 +137,23 @@ pub enum CommandName {
 
 impl CommandName {
     /// What a worker may leave out, and therefore announces.
-    pub const CAPABILITIES: [CommandName; 9] = [
+    pub const CAPABILITIES: [CommandName; 10] = [
         CommandName::Prepare,
         CommandName::Warm,
         CommandName::Measure,
         CommandName::Slice,
         CommandName::Check,
         CommandName::Afterwards,
+        CommandName::Profile,
         CommandName::Outputs,
         CommandName::ActivationRanges,
         CommandName::Evaluate,
     ];
+
+    /// Whether counted samples are taken meanwhile.
+    pub(crate) fn takes_counted_samples(self) -> bool {
+        matches!(self, CommandName::Measure | CommandName::Slice | CommandName::Profile)
+    }
 
     /// Its word in the protocol.
     pub fn word(self) -> &'static str {
@@ -148,6 +165,7 @@ impl CommandName {
             CommandName::Slice => "slice",
             CommandName::Check => "check",
             CommandName::Afterwards => "afterwards",
+            CommandName::Profile => "profile",
             CommandName::Outputs => "outputs",
             CommandName::ActivationRanges => "activation_ranges",
             CommandName::Evaluate => "evaluate",
@@ -157,11 +175,6 @@ impl CommandName {
 }
 
 impl Command {
-    /// Whether counted samples are taken meanwhile.
-    pub(crate) fn takes_counted_samples(&self) -> bool {
-        matches!(self.name(), CommandName::Measure | CommandName::Slice)
-    }
-
     /// Which command it is.
     pub fn name(&self) -> CommandName {
         match self {
@@ -172,6 +185,7 @@ impl Command {
             Command::Slice { .. } => CommandName::Slice,
             Command::Check => CommandName::Check,
             Command::Afterwards(_) => CommandName::Afterwards,
+            Command::Profile { .. } => CommandName::Profile,
             Command::Outputs { .. } => CommandName::Outputs,
             Command::ActivationRanges { .. } => CommandName::ActivationRanges,
             Command::Evaluate { .. } => CommandName::Evaluate,

@@ -383,6 +383,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         seed: 42,
         matrix: Matrix::default(),
         measure: Measure::default(),
+        profile: None,
         backend: Backend::Onnxruntime,
         compare: Compare { aa: Aa::Off, ..Compare::default() },
         budget: None,

@@ -23,6 +23,22 @@ pub(super) fn macs(known: &Known<'_>) -> Option<u64> {
     }
 }
 
+/// How many a node takes of which the shapes of its values are known, and no attribute: as a runtime's profiler tells it.
+/// `None` where the operator's name or its shapes do not say it.
+pub fn macs_of_shapes(operator: &str, inputs: &[Vec<u64>], outputs: &[Vec<u64>]) -> Option<u64> {
+    // Two operators have this name.
+    if operator == "Attention" {
+        return None;
+    }
+    let values = |shapes: &[Vec<u64>]| -> Vec<Value> {
+        let sizes = |shape: &Vec<u64>| shape.iter().map(|size| Some(*size)).collect();
+        shapes.iter().map(|shape| Value { shape: Some(sizes(shape)), ..Value::default() }).collect()
+    };
+    let (inputs, outputs) = (values(inputs), values(outputs));
+    let node = NodeProto::of(operator, "", &vec!["x"; inputs.len()], &[], Vec::new());
+    macs(&Known { node: &node, inputs: inputs.iter().map(Some).collect(), outputs: outputs.iter().map(Some).collect() })
+}
+
 fn of_operator(known: &Known<'_>, operator: &str) -> Option<u64> {
     match operator {
         "Conv" | "FusedConv" | "ConvInteger" | "DeformConv" => known.window(known.output()?, 1),
@@ -104,7 +120,7 @@ impl Known<'_> {
     /// So many places of a window, each with the products of all but the weights' first dimension. That is the channels
     /// of one group times the kernel: of the input for a convolution, of the output for a transposed one.
     fn window(&self, places: u64, weight: usize) -> Option<u64> {
-        let kernel = self.shape(weight)?.get(1..)?;
+        let kernel = self.shape(weight)?.get(1..).filter(|kernel| !kernel.is_empty())?;
         kernel.iter().try_fold(places, |product, size| product.checked_mul((*size)?))
     }
 

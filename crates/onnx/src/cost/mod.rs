@@ -18,6 +18,7 @@ use super::infer::Inferred;
 use super::proto::ModelProto;
 
 pub use arithmetic::{Arithmetic, arithmetic};
+pub use macs::macs_of_shapes;
 pub use moved::Moved;
 pub(super) use parameters::ParameterCount;
 
@@ -98,6 +99,16 @@ mod tests {
         assert_eq!(macs("ConvTranspose", "x[1,8,5,5] w[8,4,3,3]", vec![]), Some(8 * 5 * 5 * 4 * 9));
         let quantised = "x:uint8[1,3,5,5] a[] b:uint8[] w:int8[4,3,3,3] c[] d:int8[] e[] f:uint8[]";
         assert_eq!(macs("QLinearConv", quantised, vec![]), Some(4 * 3 * 3 * 27));
+    }
+
+    #[test]
+    fn shapes_alone_say_what_a_node_multiplies() {
+        let conv = [vec![1, 3, 224, 224], vec![64, 3, 7, 7]];
+        assert_eq!(macs_of_shapes("Conv", &conv, &[vec![1, 64, 112, 112]]), Some(64 * 112 * 112 * 3 * 7 * 7));
+        assert_eq!(macs_of_shapes("MatMul", &[vec![2, 3, 4], vec![4, 5]], &[vec![2, 3, 5]]), Some(2 * 3 * 5 * 4));
+        assert_eq!(macs_of_shapes("Relu", &[vec![8]], &[vec![8]]), Some(0));
+        assert_eq!(macs_of_shapes("Conv", &[], &[]), None);
+        assert_eq!(macs_of_shapes("Attention", &[vec![1, 2, 3]], &[vec![1, 2, 3]]), None);
     }
 
     #[test]

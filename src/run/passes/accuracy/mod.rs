@@ -114,7 +114,7 @@ fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String>
     // A command of the user's own has to know which outputs belong to which call.
     let items_in_file = if data.dataset.score.is_empty() { ITEMS_IN_FILE } else { 1 };
     let path = folder.to_string_lossy().into_owned();
-    match session.ask(launch, request, &Command::Evaluate { data: items, items_in_file, path }) {
+    match session.ask(launch, request, &[Command::Evaluate { data: items, items_in_file, path }]) {
         Ok(run) => run.failure.map_or(Ok(()), |failure| Err(failure.message)),
         Err(_) => Err("it was interrupted".to_owned()),
     }

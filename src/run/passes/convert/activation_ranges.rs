@@ -56,7 +56,7 @@ impl Observation {
     ) -> Result<Ranges, String> {
         let launch = Session::launch_for_file(&self.executable, &self.log, self.timeout);
         let command = Command::ActivationRanges { calibration, data: self.data.clone() };
-        let asked = session.ask(launch, self.request(path), &command);
+        let asked = session.ask(launch, self.request(path), &[command]);
         let run = asked.map_err(|_| "it was interrupted".to_owned())?;
         match (run.failure, run.ranges) {
             (Some(failure), _) => Err(failure.message),

@@ -9,9 +9,12 @@ mod request;
 
 pub(crate) use request::MockRequest;
 
+use std::path::Path;
+
 use onnx::ElementType;
 use statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
+use super::trace::{Node, Trace, TracedNode};
 use super::{Backend, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::experiment::{MockFailureKind, MockOutputs, MockStep};
@@ -38,6 +41,8 @@ pub(crate) struct MockBackend {
     last: u64,
     /// What it was fed, if anything.
     fed: Option<Array>,
+    /// The duration of every inference without the profiler's cost, where that is on.
+    inferences: Option<Vec<u64>>,
 }
 
 impl MockBackend {
@@ -61,7 +66,20 @@ impl MockBackend {
             step: MockStep::Load,
             last: 0,
             fed: None,
+            inferences: None,
         }
+    }
+
+    /// The same with its profiler on.
+    pub(crate) fn profiled(mut self) -> Self {
+        self.inferences = Some(Vec::new());
+        self
+    }
+
+    /// The operators of the script, each with its share of the time.
+    fn operators(&self) -> Vec<(String, f64)> {
+        let own = &self.request.operators;
+        if own.is_empty() { vec![("Conv".to_owned(), 0.8)] } else { own.clone() }
     }
 
     fn duration(&mut self) -> u64 {
@@ -110,6 +128,9 @@ impl MockBackend {
         }
     }
 }
+
+/// What the profiler costs inside each node, and between it and the next.
+const PROFILER_NS: u64 = 2_000;
 
 /// What a worker writes in place of the protocol when the script asks for garbage.
 pub(crate) const GARBAGE: &str = "this is not the protocol";
@@ -167,6 +188,10 @@ impl Backend for MockBackend {
         for _ in 0..times {
             let nanos = self.duration();
             self.clock.advance(nanos);
+            if let Some(inferences) = &mut self.inferences {
+                inferences.push(nanos);
+                self.clock.advance(2 * PROFILER_NS * self.operators().len() as u64);
+            }
         }
         self.last = self.clock.now() - before;
         Ok(())
@@ -211,6 +236,23 @@ impl Backend for MockBackend {
 
     fn profile(&mut self, _iterations: u32) -> Result<Option<TimeShares>, Failure> {
         Ok(Some(TimeShares { cpu: self.request.on_cpu.unwrap_or(0.0), copies: 0.0 }))
+    }
+
+    fn trace(&mut self, inferences: usize, _keep: Option<&Path>) -> Result<Trace, Failure> {
+        let all = self.inferences.take().unwrap_or_default();
+        let last = &all[all.len().saturating_sub(inferences)..];
+        let node = |(operator, share): (String, f64)| TracedNode {
+            node: Node {
+                path: format!("{}_0", operator.to_lowercase()),
+                provider: "Scripted".to_owned(),
+                operator,
+                ..Node::default()
+            },
+            executions: last.len() as u64,
+            self_us: last.iter().map(|nanos| (*nanos as f64 * share + PROFILER_NS as f64) / 1e3).collect(),
+            is_launch: false,
+        };
+        Ok(Trace { nodes: self.operators().into_iter().map(node).collect(), arena: None })
     }
 
     /// Of inferences under way together only the device's part takes time.

@@ -31,6 +31,9 @@ pub struct MockRequest {
     /// Items of one inference; 0 where unknown.
     #[serde(default)]
     pub batch: u64,
+    /// Share of the time that each operator takes, for a profile.
+    #[serde(default)]
+    pub operators: Vec<(String, f64)>,
     /// A failure to play in this run.
     pub fail: Option<MockFailure>,
     /// Seed of this run.
@@ -49,6 +52,7 @@ impl MockRequest {
             builds_engine: false,
             fits: None,
             batch: 0,
+            operators: Vec::new(),
             fail: None,
             seed: 1,
         }
@@ -69,6 +73,7 @@ impl MockRequest {
                 && (facts.run.is_none() || facts.engines.is_none()),
             fits: own.fits.or(script.fits),
             batch: facts.batch.unwrap_or(0),
+            operators: own.operators.iter().map(|(name, share)| (name.clone(), share.0)).collect(),
             fail: own.fail.clone().filter(plays),
             seed: facts.seed,
         }

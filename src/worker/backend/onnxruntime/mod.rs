@@ -17,11 +17,13 @@ mod request;
 mod session;
 mod stream;
 mod tensors;
+mod trace;
 
 use std::collections::BTreeMap;
 
 pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
+pub(crate) use trace::read as read_trace;
 
 use super::{BackendRequest, CellFacts, Kind};
 use crate::machine::environment::Environment;

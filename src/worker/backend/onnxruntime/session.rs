@@ -27,11 +27,13 @@ use super::provider::{register, register_plugin};
 use super::replay::{self, Outputs, Replay};
 use super::stream::{Stream, timed};
 use super::tensors::{arrays_of, bytes_of, copy_in, copy_out, input_value};
+use super::trace;
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
 use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
+use crate::worker::backend::trace::Trace;
 use crate::worker::backend::{
     Backend, CellRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest, TimeShares,
 };
@@ -60,6 +62,8 @@ pub struct OnnxRuntime {
     replay: Replay,
     selected: usize,
     input_pool_bytes: u64,
+    /// Where the session writes its trace, if it has the profiler on.
+    traces: Option<Scratch>,
 }
 
 impl OnnxRuntime {
@@ -112,6 +116,7 @@ impl OnnxRuntime {
             replay: Replay::NotAsked,
             selected: 0,
             input_pool_bytes,
+            traces: request.profiled.then(Scratch::new).transpose().map_err(no_folder)?,
         })
     }
 
@@ -174,6 +179,10 @@ impl Backend for OnnxRuntime {
         }
         for (key, value) in &self.settings.session {
             builder = builder.with_config_entry(key, value).map_err(|error| provider_failure(strip(error)))?;
+        }
+        if let Some(folder) = &self.traces {
+            builder =
+                builder.with_profiling(folder.path().join("trace")).map_err(|error| provider_failure(strip(error)))?;
         }
         let session = builder.commit_from_file(&self.model).map_err(|error| {
             let message = error.to_string();
@@ -398,9 +407,7 @@ impl Backend for OnnxRuntime {
     }
 
     fn profile(&mut self, iterations: u32) -> Result<Option<TimeShares>, Failure> {
-        let unwritable =
-            |error: io::Error| Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"));
-        let folder = Scratch::new().map_err(unwritable)?;
+        let folder = Scratch::new().map_err(no_folder)?;
         let mut options = self.replay.without().options(self.selected)?;
         options.enable_profiling(folder.path().join("run")).map_err(|error| run_failure(&error))?;
         let plain = match self.options.get_mut(self.selected) {
@@ -409,10 +416,21 @@ impl Backend for OnnxRuntime {
         };
         let started = Instant::now();
         let outcome = self.iterate(iterations);
-        let taken = started.elapsed();
+        let inference = started.elapsed() / iterations.max(1);
         self.options[self.selected] = plain;
-        outcome.and_then(|()| profile::shares(folder.path(), taken)).map(Some)
+        outcome.and_then(|()| profile::shares(folder.path(), inference)).map(Some)
     }
+
+    fn trace(&mut self, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
+        let session = self.session.as_mut().filter(|_| self.traces.is_some());
+        let session = session.ok_or_else(|| Failure::new(FailureKind::Internal, "the profiler is not on"))?;
+        let file = session.end_profiling().map_err(|error| run_failure(&error))?;
+        trace::read(Path::new(&file), inferences, keep)
+    }
+}
+
+fn no_folder(error: io::Error) -> Failure {
+    Failure::new(FailureKind::Internal, format!("no folder for a profile: {error}"))
 }
 
 /// A provider that replays what it recorded writes into the memory of the call that it recorded.

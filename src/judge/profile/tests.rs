@@ -1,0 +1,164 @@
+use super::*;
+use crate::worker::backend::trace::{Arena, Node, Resident};
+use proptest::prelude::*;
+
+fn estimate(value: f64) -> Estimate {
+    Estimate { value, interval: Some(Interval::around(value, 0.01 * value)), n: 10, confidence: CONFIDENCE }
+}
+
+fn node(path: &str, operator: &str, self_ns: &[Option<f64>]) -> ProfiledNode {
+    let node = Node {
+        path: path.to_owned(),
+        operator: operator.to_owned(),
+        provider: "CPUExecutionProvider".to_owned(),
+        ..Node::default()
+    };
+    ProfiledNode { node, executions: 1.0, self_ns: self_ns.to_vec(), total_us: vec![0.0; self_ns.len()] }
+}
+
+/// A cell of this plain time, whose profiler costs so much inside each node and between two.
+fn profile(cell: u32, plain_ns: f64, nodes: &[(&str, f64)], inside: f64, between: f64) -> CellProfile {
+    const PROCESSES: usize = 5;
+    let speed = |process: usize| 1.0 + 0.01 * process as f64;
+    let each = |of: &dyn Fn(usize) -> f64| (0..PROCESSES).map(of).collect::<Vec<f64>>();
+    let cost = (inside + between) * nodes.len() as f64;
+    let times = |own: f64| each(&|process| own * speed(process) + inside).into_iter().map(Some).collect::<Vec<_>>();
+    CellProfile {
+        cell,
+        processes: (0..PROCESSES as u32).collect(),
+        inferences: vec![20; PROCESSES],
+        plain_ns: each(&|process| plain_ns * speed(process)),
+        profiled_ns: each(&|process| plain_ns * speed(process) + cost),
+        nodes: nodes
+            .iter()
+            .enumerate()
+            .map(|(place, (operator, own))| node(&format!("n{place}"), operator, &times(*own)))
+            .collect(),
+        ..CellProfile::default()
+    }
+}
+
+fn value(time: &CellTime<'_>, operator: &str) -> f64 {
+    time.estimate(&time.of_operator(operator).expect("it has the operator")).value
+}
+
+#[test]
+fn what_the_profiler_costs_is_taken_off() {
+    let profile = profile(0, 100_000.0, &[("Conv", 60_000.0), ("Relu", 30_000.0), ("Relu", 9_900.0)], 2_000.0, 2_500.0);
+    let time = CellTime::of(&profile, Some(estimate(200_000.0))).expect("a profile");
+    assert!((time.cost_ns - 1_966.0).abs() < 40.0, "{}", time.cost_ns);
+    // Of a latency that is twice as long, since the machine was slower then.
+    assert!((value(&time, "Conv") - 120_000.0).abs() < 200.0, "{}", value(&time, "Conv"));
+    assert!((value(&time, "Relu") - 79_800.0).abs() < 400.0, "{}", value(&time, "Relu"));
+    assert!(time.between.estimate().value.abs() < 400.0);
+    assert!((1.13..1.14).contains(&time.slowdown.value), "{}", time.slowdown.value);
+    assert_eq!((time.overlap, time.handed_over, time.executions), (None, 0, 3.0));
+}
+
+#[test]
+fn a_node_is_never_less_than_nothing() {
+    // What was added is more than the shortest node took.
+    let profile = profile(0, 50_000.0, &[("Conv", 45_000.0), ("Relu", -500.0)], 1_000.0, 0.0);
+    let time = CellTime::of(&profile, Some(estimate(50_000.0))).expect("a profile");
+    assert!(value(&time, "Relu") >= -1.0, "{}", value(&time, "Relu"));
+}
+
+#[test]
+fn nodes_that_overlap_and_nodes_on_a_device_are_told() {
+    let overlapping = profile(0, 50_000.0, &[("Conv", 45_000.0), ("Conv", 45_000.0)], 0.0, 0.0);
+    let time = CellTime::of(&overlapping, Some(estimate(50_000.0))).expect("a profile");
+    assert!(time.overlap.is_some_and(|share| (1.75..1.85).contains(&share)), "{:?}", time.overlap);
+    let mut on_device = profile(0, 50_000.0, &[("Conv", 45_000.0), ("Relu", 1_000.0)], 0.0, 0.0);
+    on_device.nodes[0].self_ns = vec![None; 5];
+    let time = CellTime::of(&on_device, Some(estimate(50_000.0))).expect("a profile");
+    assert_eq!((time.handed_over, time.of_operator("Conv")), (1, None));
+    assert!((time.between.estimate().value - 49_000.0).abs() < 100.0);
+    assert!(operators(&time).iter().any(|row| row.operator == "Conv" && row.time.is_none()));
+}
+
+#[test]
+fn fused_and_quantised_forms_are_one_operator() {
+    for (operator, name) in [
+        ("QLinearConv", "Conv"),
+        ("FusedConv", "Conv"),
+        ("Gemm", "MatMul"),
+        ("MatMulNBits", "MatMul"),
+        ("QLinearAdd", "Add"),
+        ("NhwcMaxPool", "MaxPool"),
+        ("QLinearAveragePool", "AveragePool"),
+        ("Relu", "Relu"),
+    ] {
+        assert_eq!(group(operator), name);
+    }
+}
+
+#[test]
+fn differences_are_paired_and_add_up() {
+    let before = profile(0, 100_000.0, &[("Conv", 90_000.0), ("Relu", 9_000.0)], 1_000.0, 1_000.0);
+    let after =
+        profile(1, 60_000.0, &[("QLinearConv", 45_000.0), ("Relu", 9_000.0), ("Cast", 5_000.0)], 1_000.0, 1_000.0);
+    let [one, other] = [(&before, 100_000.0), (&after, 60_000.0)]
+        .map(|(profile, latency)| CellTime::of(profile, Some(estimate(latency))).expect("a profile"));
+    let found = explain(&one, &other);
+    let names: Vec<&str> = found.rows.iter().map(|row| row.operator.as_str()).collect();
+    assert_eq!(names, ["Conv, QLinearConv", "Cast", "Relu"]);
+    let all: f64 = found.rows.iter().map(|row| row.difference.value).sum();
+    assert!((all + found.between.value - found.difference_ns).abs() < 1e-3);
+    assert!((0.98..1.02).contains(&found.explained), "{}", found.explained);
+    assert_eq!(found.rows[1].nodes, [0, 1]);
+    // Of processes that one side alone has nothing is paired.
+    let others = CellProfile { processes: (10..15).collect(), ..after.clone() };
+    let apart = CellTime::of(&others, Some(estimate(60_000.0))).expect("a profile");
+    assert!(explain(&one, &apart).rows.iter().all(|row| row.difference.n == 0));
+}
+
+#[test]
+fn memory_is_what_was_there_before_loading_and_what_was_added() {
+    let mut profile = profile(0, 1_000.0, &[("Conv", 900.0), ("Relu", 50.0)], 0.0, 0.0);
+    assert_eq!(memory(&profile), None);
+    let at = |before_load_bytes, loaded_bytes, peak_bytes| Resident { before_load_bytes, loaded_bytes, peak_bytes };
+    profile.resident = vec![at(10, 50, 60), at(12, 50, 64), at(11, 51, 62)];
+    profile.arena = Some(Arena { before_bytes: 20, held_bytes: 40 });
+    profile.nodes[0].node.live_bytes = Some(35);
+    profile.nodes[1].node.live_bytes = Some(24);
+    let found = memory(&profile).expect("it is known");
+    assert_eq!((found.before_load, found.loading, found.running), (11.0, 39.0, 12.0));
+    let arena = found.arena.expect("it is told");
+    assert_eq!((arena.weights, arena.activations, arena.node.as_str(), arena.held), (20, 15, "n0", 40));
+    assert_eq!(arena.live, [15, 4]);
+}
+
+#[test]
+fn a_damaged_profile_is_none() {
+    let whole = profile(0, 1_000.0, &[("Conv", 900.0)], 0.0, 0.0);
+    let spoilt: [fn(&mut CellProfile); 6] = [
+        |of| of.processes.clear(),
+        |of| of.plain_ns.truncate(4),
+        |of| of.profiled_ns[0] = f64::NAN,
+        |of| of.plain_ns[0] = 0.0,
+        |of| of.nodes[0].self_ns.truncate(4),
+        |of| of.nodes[0].executions = 0.0,
+    ];
+    for spoil in spoilt {
+        let mut profile = whole.clone();
+        spoil(&mut profile);
+        assert_eq!(CellTime::of(&profile, Some(estimate(1_000.0))), None);
+    }
+    assert_eq!(CellTime::of(&whole, None), None);
+}
+
+proptest! {
+    #[test]
+    fn parts_add_up_whatever_the_times(
+        plain in 1e3_f64..1e9,
+        shares in prop::collection::vec(0.0_f64..2.0, 1..8),
+        cost in 0.0_f64..1e5,
+        latency in 1e3_f64..1e9,
+    ) {
+        let nodes: Vec<(&str, f64)> = shares.iter().map(|share| ("Conv", plain * share)).collect();
+        let profile = profile(0, plain, &nodes, cost, cost);
+        let time = CellTime::of(&profile, Some(estimate(latency))).expect("a profile");
+        let all = Part::sum(time.nodes.iter().flatten().chain([&time.between])).estimate().value;
+        prop_assert!((all - latency).abs() <= 1e-6 * latency, "{all} {latency}");
+    }
+}

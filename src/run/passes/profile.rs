@@ -1,0 +1,246 @@
+//! After the last block: where the time of each cell goes, node by node.
+//!
+//! Processes with the profiler take turns with plain ones, in blocks of their own, so that what the profiler costs is known.
+//! None of them is in any statistic of the measurement, and whatever goes wrong here is told beside the profile.
+
+use std::fs;
+use std::time::Duration;
+
+use reading::plain_file;
+use serde::{Deserialize, Serialize};
+use statistics::trimmed_mean::TrimmedMean;
+
+use super::Pass;
+use crate::experiment::{Profiling, Stop, Warmup};
+use crate::plan::{Cell, block_order};
+use crate::record::profiled::{CellProfile, ProfiledNode, TRACES};
+use crate::record::{Arm, Outcome, Profiled, write_whole};
+use crate::run::Job;
+use crate::run::event::Event;
+use crate::run::forecast::iteration_ns;
+use crate::run::session::{RunError, Session};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::WorkerRun;
+use crate::worker::backend::trace::{Arena, NodeTime, Resident};
+use crate::worker::protocol::Command;
+
+/// Processes that are over, until all are.
+const OVER: &str = "profile";
+
+/// A process samples for so long, where more than the fewest inferences fit in.
+const SAMPLING: Nanos = Nanos::from_millis(500);
+
+/// Never more inferences by themselves.
+const MOST_INFERENCES: u64 = 1_000;
+
+/// Events in the warm-up, and in the samples: far from the million after which the profiler drops them, and few enough for its
+/// memory, 2.4 kB for each.
+const MOST_EVENTS: u64 = 100_000;
+
+/// However many inferences were asked for, they end after this.
+const LONGEST: Nanos = Nanos::from_secs(60);
+
+/// Profiles every cell that was measured.
+pub(in crate::run) struct Profile;
+
+impl Pass for Profile {
+    type Found = Profiled;
+
+    const SCRATCH: &'static [&'static str] = &[OVER];
+
+    fn is_wanted(job: &Job) -> bool {
+        job.experiment().profile.is_some()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Profiled, RunError> {
+        let Some(wanted) = job.experiment().profile else { return Ok(Profiled::default()) };
+        let cells = measured_cells(job);
+        let mut found: Vec<CellProfile> =
+            cells.iter().map(|cell| CellProfile { cell: *cell as u32, ..CellProfile::default() }).collect();
+        let total = cells.len() * wanted.processes as usize;
+        for process in 0..wanted.processes {
+            for (position, cell) in order(job, process, &cells).into_iter().enumerate() {
+                session.emit(&Event::Profiling { done: process as usize * cells.len() + position, total });
+                if found[cell].is_hopeless() {
+                    continue;
+                }
+                let turn = Turn { job, wanted, cell: *job.cell(cells[cell]), process, position };
+                match turn.both(session)? {
+                    Ok((plain, profiled)) => found[cell].add(process, plain, profiled),
+                    Err(problem) => found[cell].problem = Some(problem),
+                }
+            }
+        }
+        session.emit(&Event::Profiling { done: total, total });
+        Ok(Profiled { cells: found })
+    }
+}
+
+/// About how long all of it takes.
+pub(in crate::run) fn expected_time(job: &Job) -> Duration {
+    let Some(wanted) = job.experiment().profile.filter(|_| !Profile::is_there(job)) else { return Duration::ZERO };
+    let of_cell = |(_, cell): (usize, &Cell)| {
+        let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { return 0 };
+        let start = crate::run::forecast::start_time(pilot).0;
+        let sampling = iteration_ns(pilot).unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
+        start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
+    };
+    let once = job.plan().runnable().map(of_cell).fold(0, u64::saturating_add);
+    Nanos(once.saturating_mul(2 * u64::from(wanted.processes))).to_duration()
+}
+
+fn measured_cells(job: &Job) -> Vec<usize> {
+    job.plan().runnable().filter(|(_, cell)| job.is_measured(cell)).map(|(index, _)| index).collect()
+}
+
+/// The order of a block, as places in `cells`.
+fn order(job: &Job, process: u32, cells: &[usize]) -> Vec<usize> {
+    let runs = block_order(job.plan(), process).into_iter().filter(|run| !run.is_double);
+    runs.filter_map(|run| cells.iter().position(|cell| *cell == run.cell)).collect()
+}
+
+/// Events that an inference writes; loops may write more.
+fn events(job: &Job, cell: &Cell) -> u64 {
+    let placement = job.pilot(cell).and_then(|pilot| pilot.data.placement.as_ref());
+    2 + placement.map_or(0, |placement| placement.nodes.values().sum::<u64>())
+}
+
+fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
+    let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(SAMPLING.0).max(1);
+    let most = (SAMPLING.0 / inference).min(MOST_INFERENCES).min(MOST_EVENTS / events(job, cell));
+    wanted.inferences.max(most as u32)
+}
+
+/// As long as in the measurement, where the profiler's memory for events allows it.
+fn warmup(job: &Job, cell: &Cell) -> Nanos {
+    const LEAST: Nanos = Nanos::from_millis(300);
+    let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(0).max(1);
+    let most = Nanos((MOST_EVENTS / events(job, cell)).saturating_mul(inference));
+    job.least_warmup(cell).max(LEAST).min(most)
+}
+
+/// What one process gave.
+#[derive(Serialize, Deserialize)]
+struct Over {
+    inferences: u32,
+    /// Time of an inference.
+    inference_ns: f64,
+    nodes: Vec<NodeTime>,
+    resident: Option<Resident>,
+    arena: Option<Arena>,
+}
+
+/// A pair of processes of a cell.
+struct Turn<'a> {
+    job: &'a Job,
+    wanted: Profiling,
+    cell: Cell,
+    process: u32,
+    position: usize,
+}
+
+impl Turn<'_> {
+    /// The plain process and the profiled one, or why there are not both. Which comes first changes from cell to cell and
+    /// from block to block.
+    fn both(&self, session: &mut Session<'_>) -> Result<Result<(Over, Over), String>, RunError> {
+        let profiled_first = (self.process as usize + self.position) % 2 == 1;
+        let first = self.one(profiled_first, session)?;
+        let second = self.one(!profiled_first, session)?;
+        let (plain, profiled) = if profiled_first { (second, first) } else { (first, second) };
+        Ok(plain.and_then(|plain| Ok((plain, profiled?))))
+    }
+
+    /// One process, unless an interrupted session has run it already.
+    fn one(&self, is_profiled: bool, session: &mut Session<'_>) -> Result<Result<Over, String>, RunError> {
+        session.go_on()?;
+        let side = if is_profiled { "profiled" } else { "plain" };
+        let over = self.job.folder().join(OVER).join(format!("{}-{}-{side}.json", self.cell.id, self.process));
+        if let Some(known) = plain_file::text(&over).ok().and_then(|text| serde_json::from_str(&text).ok()) {
+            return Ok(Ok(known));
+        }
+        if let Some(failure) = self.job.unusable_model(&self.cell) {
+            return Ok(Err(failure.message));
+        }
+        let run = self.run(is_profiled, session)?;
+        let found = Over::of(run);
+        if let Ok(found) = &found {
+            // Only an interrupted session needs it.
+            let folder = over.parent().map_or(Ok(()), fs::create_dir_all);
+            let _unwritable = folder.map(|()| write_whole(&over, &serde_json::to_vec(found).unwrap_or_default()));
+        }
+        Ok(found)
+    }
+
+    fn run(&self, is_profiled: bool, session: &mut Session<'_>) -> Result<WorkerRun, RunError> {
+        let Turn { job, cell, .. } = self;
+        // Numbers that no run of a block has.
+        let run = job.plan().runs + 2 * self.process + u32::from(is_profiled);
+        let mut request = job.request(cell, Arm::Main, run);
+        request.profiled = is_profiled;
+        let rule = Stop::Samples { count: inferences(job, cell, self.wanted), max_time: LONGEST };
+        let warm = Warmup::Time { time: warmup(job, cell) };
+        let commands = [
+            Command::Warm { rule: warm, at_least: Nanos(0), iterations: 1 },
+            Command::Profile { rule, trace: self.trace().filter(|_| is_profiled) },
+        ];
+        let launch = session.launch(job, cell, Arm::Main, run);
+        session.ask(launch, request, &commands)
+    }
+
+    /// Where the profiler's own file is kept: one for each cell is enough to look at.
+    fn trace(&self) -> Option<String> {
+        let folder = self.job.folder().join(TRACES);
+        let is_kept = self.process == 0 && fs::create_dir_all(&folder).is_ok();
+        is_kept.then(|| folder.join(format!("{}.json.zst", self.cell.id)).to_string_lossy().into_owned())
+    }
+}
+
+impl Over {
+    fn of(run: WorkerRun) -> Result<Self, String> {
+        if let Some(failure) = run.failure {
+            return Err(failure.message);
+        }
+        let durations: Vec<f64> = run.data.measured.duration_ns.iter().map(|duration| *duration as f64).collect();
+        let middle = TrimmedMean::of(&durations).ok_or("it took no samples")?;
+        let WorkerRun { nodes, resident, arena, .. } = run;
+        Ok(Over { inferences: durations.len() as u32, inference_ns: middle.estimate, nodes, resident, arena })
+    }
+}
+
+impl CellProfile {
+    /// The first failed, so that the others would too.
+    fn is_hopeless(&self) -> bool {
+        self.problem.is_some() && self.processes.is_empty()
+    }
+
+    fn add(&mut self, process: u32, plain: Over, profiled: Over) {
+        let before = self.processes.len();
+        self.processes.push(process);
+        self.inferences.push(profiled.inferences);
+        self.plain_ns.push(plain.inference_ns);
+        self.profiled_ns.push(profiled.inference_ns);
+        self.resident.extend(plain.resident);
+        self.arena = self.arena.or(profiled.arena);
+        let same = |known: &ProfiledNode, time: &NodeTime| {
+            (&known.node.path, &known.node.operator) == (&time.node.path, &time.node.operator)
+        };
+        for (index, time) in profiled.nodes.into_iter().enumerate() {
+            // Nodes may have the same name: the first that has no time yet in this process is meant.
+            let is_it = |known: &ProfiledNode| same(known, &time) && known.self_ns.len() == before;
+            let expected = Some(index).filter(|index| self.nodes.get(*index).is_some_and(is_it));
+            let place = expected.or_else(|| self.nodes.iter().position(is_it));
+            let place = place.unwrap_or_else(|| {
+                let (self_ns, total_us) = (vec![None; before], vec![0.0; before]);
+                self.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
+                self.nodes.len() - 1
+            });
+            self.nodes[place].self_ns.push(time.self_ns);
+            self.nodes[place].total_us.push(time.total_us);
+        }
+        // A branch that was not taken took nothing.
+        for node in self.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
+            node.self_ns.push(Some(0.0));
+            node.total_us.push(0.0);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+use super::*;
+
+const GPU: &str = "CUDAExecutionProvider";
+
+fn launches(events: &[Value]) -> Vec<(String, bool, Vec<f64>)> {
+    let nodes = last(events, 2).expect("a trace").nodes.into_iter();
+    nodes.map(|traced| (traced.node.path, traced.is_launch, traced.self_us)).collect()
+}
+
+/// Two inferences after a warm-up: a product on the device, a copy back, a node on the CPU.
+fn events() -> Vec<Value> {
+    let inference = |start| {
+        let [product, copy] = [("Gemm_1", 10), ("MemcpyToHost_1", 20)];
+        let on_device = [product, copy].map(|(name, at)| node_of(GPU, name, start + at, 5));
+        on_device.into_iter().chain([run(start, 90), node("Abs_1", start + 40, 3)])
+    };
+    [0, 100, 200].into_iter().flat_map(inference).collect()
+}
+
+#[test]
+fn a_node_that_is_handed_over_has_no_time() {
+    let expected = [("Gemm_1", true), ("MemcpyToHost_1", false), ("Abs_1", false)];
+    let found = launches(&events());
+    let found: Vec<(&str, bool)> = found.iter().map(|(path, is_launch, _)| (path.as_str(), *is_launch)).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn kernels_are_its_time() {
+    let mut events = events();
+    // The last of an inference ends when the host is done with that.
+    events.extend([kernel("Gemm_1", 15, 400), kernel("Gemm_1", 120, 30), kernel("Gemm_1", 198, 2)]);
+    events.extend([kernel("Gemm_1", 290, 35), kernel("Abs_1", 150, 70), kernel("Other_1", 150, 70)]);
+    let found = launches(&events);
+    assert_eq!(found[0], ("Gemm_1".to_owned(), false, vec![32.0, 35.0]));
+    assert_eq!(found[2], ("Abs_1".to_owned(), false, vec![3.0, 3.0]));
+}
+
+#[test]
+fn kernels_before_the_inferences_that_count_are_no_time() {
+    let mut events = events();
+    events.push(kernel("Gemm_1", 15, 400));
+    assert!(launches(&events)[0].1);
+}
+
+#[test]
+fn kernels_are_those_of_a_node_in_a_body() {
+    let events =
+        [run(0, 50), node("Loop_1", 5, 20), node_of(GPU, "Gemm_1", 6, 4), kernel("Gemm_1", 9, 30), run(100, 50)];
+    assert_eq!(launches(&events)[1], ("Loop_1/Gemm_1".to_owned(), false, vec![30.0, 0.0]));
+}
+
+#[test]
+fn whose_kernels_they_are_is_unknown_where_a_name_repeats() {
+    let events = [
+        run(0, 50),
+        node("Loop_1", 5, 20),
+        node_of(GPU, "Gemm_1", 6, 4),
+        node_of(GPU, "Gemm_1", 30, 4),
+        kernel("Gemm_1", 9, 30),
+        run(100, 50),
+    ];
+    let found = launches(&events);
+    assert_eq!(
+        found[1..],
+        [("Loop_1/Gemm_1".to_owned(), true, vec![4.0, 0.0]), ("Gemm_1".to_owned(), true, vec![4.0, 0.0])]
+    );
+}

@@ -1,5 +1,7 @@
 //! The script of the mock backend.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +42,10 @@ pub struct Mock {
     /// What the GPU of a device does meanwhile; `None`: nothing is known of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<MockDevice>,
+    /// What differs with a runtime, by its name; workers are told of their own alone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(skip)]
+    pub runtimes: BTreeMap<String, MockVariant>,
 }
 
 /// The script of a GPU, as the parent reads it.
@@ -118,11 +124,12 @@ impl Mock {
             warmup_time: Nanos(1),
             load: Nanos(0),
             device: None,
+            runtimes: BTreeMap::new(),
         }
     }
 }
 
-/// What differs in the script for one variant.
+/// What differs in the script for one variant, or with one runtime.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MockVariant {
     /// Factor on the median; `None`: 1.

@@ -60,6 +60,7 @@ impl Job {
         CellFacts {
             variant,
             device,
+            runtime: self.experiment().runtimes.get(cell.runtime().place()).map(|runtime| runtime.name.as_str()),
             library: self
                 .libraries
                 .runtimes

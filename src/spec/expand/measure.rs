@@ -2,14 +2,16 @@
 
 use std::fmt::Display;
 
-use crate::experiment::{Backend, Measure, Mock, MockDevice, Profiling, Stop, Warmup};
+use crate::experiment::{Backend, Measure, Mock, MockDevice, MockVariant, Profiling, Stop, Warmup};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{
-    BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, PrecisionStop, ProfileForm, RatioText, StopForm,
-    WarmupForm,
+    BackendForm, DurationText, MeasureForm, MockDeviceForm, MockForm, MockVariantForm, PrecisionStop, ProfileForm,
+    RatioText, StopForm, WarmupForm,
 };
 use crate::vocabulary::quantity::{Nanos, Ratio};
+
+use super::variants::overlay_mock;
 
 /// Reads `measure`.
 pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
@@ -182,7 +184,19 @@ fn mock(form: &MockForm, place: &DocumentPath, check: &mut Check<'_>) -> Mock {
         warmup_time: check.quantity(&place.key("warmup_time"), &form.warmup_time.0),
         load: check.quantity(&place.key("load"), &form.load.0),
         device: form.device.as_ref().map(|form| mock_device(form, &place.key("device"), check)),
+        runtimes: form
+            .runtimes
+            .0
+            .iter()
+            .map(|(name, form)| (name.clone(), of_runtime(name, form, place, check)))
+            .collect(),
     }
+}
+
+fn of_runtime(name: &str, form: &MockVariantForm, place: &DocumentPath, check: &mut Check<'_>) -> MockVariant {
+    let mut own = MockVariant::default();
+    overlay_mock(&mut own, form, &place.key("runtimes").key(name), check);
+    own
 }
 
 fn mock_device(form: &MockDeviceForm, place: &DocumentPath, check: &mut Check<'_>) -> MockDevice {

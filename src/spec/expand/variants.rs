@@ -184,7 +184,12 @@ fn overlay(settings: &mut BTreeMap<String, String>, form: &Ordered<Setting>) {
     settings.extend(form.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())));
 }
 
-fn overlay_mock(mock: &mut MockVariant, form: &MockVariantForm, place: &DocumentPath, check: &mut Check<'_>) {
+pub(super) fn overlay_mock(
+    mock: &mut MockVariant,
+    form: &MockVariantForm,
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) {
     if let Some(scale) = &form.scale {
         let place = place.key("scale");
         let scale: Ratio = check.quantity(&place, &scale.0);

@@ -114,6 +114,8 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) load: DurationText,
     /// What the GPU of a device does meanwhile. Default: nothing is known of it.
     pub(in crate::spec) device: Option<MockDeviceForm>,
+    /// What it does differently with a runtime, by its name.
+    pub(in crate::spec) runtimes: Ordered<MockVariantForm>,
 }
 
 /// What the GPU of a device does while the mock backend runs on it.
@@ -184,11 +186,12 @@ impl Default for MockForm {
             warmup_time: "100ms".into(),
             load: "20ms".into(),
             device: None,
+            runtimes: Ordered::default(),
         }
     }
 }
 
-/// What the mock backend does differently for one variant.
+/// What the mock backend does differently for one variant, or with one runtime.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "mock-variant", extend("minProperties" = 1))]

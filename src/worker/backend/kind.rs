@@ -40,6 +40,8 @@ pub struct CellFacts<'a> {
     pub variant: &'a Variant,
     /// Where.
     pub device: &'a Device,
+    /// The name of the cell's runtime, if it has one.
+    pub runtime: Option<&'a str>,
     /// The library of the cell's runtime, if there is one.
     pub library: Option<&'a Path>,
     /// The library that brings its provider, where it comes as a plug-in.

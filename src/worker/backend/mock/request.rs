@@ -1,9 +1,11 @@
 //! What a worker is told about a run of the mock backend.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Mock, MockFailure, Provider};
+use crate::experiment::{Mock, MockFailure, MockVariant, Provider};
 use crate::worker::backend::CellFacts;
 
 /// A run of the mock backend.
@@ -60,21 +62,24 @@ impl MockRequest {
 
     /// The script of one run.
     pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
-        let own = &facts.variant.mock;
+        let (own, none) = (&facts.variant.mock, MockVariant::default());
+        let of_runtime = facts.runtime.and_then(|name| script.runtimes.get(name)).unwrap_or(&none);
+        let scale = |own: &MockVariant| own.scale.map_or(1.0, |scale| scale.0);
+        let operators = [of_runtime, own].into_iter().map(|of| &of.operators).find(|operators| !operators.is_empty());
         // The rehearsal plays only failures that every run has, as a real model would.
         let plays = |fail: &MockFailure| fail.runs.is_empty() || facts.run.is_some_and(|run| fail.runs.contains(&run));
         MockRequest {
-            script: script.clone(),
-            scale: own.scale.map_or(1.0, |scale| scale.0) * (1.0 + facts.variant.slowdown.0),
-            differ: own.differ.map_or(0.0, |differ| differ.0),
-            on_cpu: own.on_cpu.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
-            on_device: own.on_device.filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            script: Mock { runtimes: BTreeMap::new(), ..script.clone() },
+            scale: scale(own) * scale(of_runtime) * (1.0 + facts.variant.slowdown.0),
+            differ: of_runtime.differ.or(own.differ).map_or(0.0, |differ| differ.0),
+            on_cpu: of_runtime.on_cpu.or(own.on_cpu).filter(|_| !facts.device.is_cpu()).map(|share| share.0),
+            on_device: of_runtime.on_device.or(own.on_device).filter(|_| !facts.device.is_cpu()).map(|share| share.0),
             builds_engine: Provider::of(facts.device).is_some_and(|provider| provider.engine_cache.is_some())
                 && (facts.run.is_none() || facts.engines.is_none()),
-            fits: own.fits.or(script.fits),
+            fits: of_runtime.fits.or(own.fits).or(script.fits),
             batch: facts.batch.unwrap_or(0),
-            operators: own.operators.iter().map(|(name, share)| (name.clone(), share.0)).collect(),
-            fail: own.fail.clone().filter(plays),
+            operators: operators.into_iter().flatten().map(|(name, share)| (name.clone(), share.0)).collect(),
+            fail: of_runtime.fail.clone().or(own.fail.clone()).filter(plays),
             seed: facts.seed,
         }
     }

@@ -56,7 +56,7 @@ pub(crate) use make::gates;
 pub use make::results;
 pub use method::Method;
 pub(crate) use outline::{Wanted, outline};
-pub use profile::{Arena, Explained, Memory, NodeShown, OperatorDifference, OperatorTime, Profile};
+pub use profile::{Arena, Explained, Memory, NodeDifference, NodeShown, OperatorDifference, OperatorTime, Profile};
 pub(crate) use profiles::changes as operator_changes;
 pub use read::{parse, read};
 pub use reference::reference_markdown;

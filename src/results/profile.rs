@@ -142,6 +142,27 @@ pub struct Explained {
     pub rows: Vec<OperatorDifference>,
     /// What is in no operator.
     pub between: Estimated,
+    /// By node, the ten largest; one without a name is all nodes together that one side alone has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeDifference>,
+}
+
+/// What a node adds to a latency, or saves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeDifference {
+    /// Its path in the cell; absent for all nodes together that have no partner on the other side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its path in the baseline, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_path: Option<String>,
+    /// Its operator in the cell; empty where there is no path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub operator: String,
+    /// Nodes of the baseline, and of the cell.
+    pub nodes: [u64; 2],
+    /// The cell's time less the baseline's, in nanoseconds of an inference.
+    pub difference: Estimated,
 }
 
 /// What an operator adds to a latency, or saves.

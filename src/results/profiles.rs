@@ -6,7 +6,8 @@ use statistics::interval::Estimate;
 
 use super::estimated::Estimated;
 use super::metrics::rounded;
-use super::profile::{Arena, Explained, Memory, NodeShown, OperatorDifference, OperatorTime, Profile};
+use super::profile::{Arena, Explained, Memory, NodeDifference, NodeShown, OperatorDifference, OperatorTime, Profile};
+use crate::judge::profile as judged;
 use crate::judge::profile::{
     CellTime, Difference, Explanation, MemoryParts, Operator, Part, explain, group, macs, memory, operators,
 };
@@ -200,5 +201,23 @@ fn explained(plan: &Plan, found: &Explanation) -> Explained {
         explained: Some(found.explained).filter(|share| share.is_finite()).map(rounded),
         rows,
         between: estimated(found.between),
+        nodes: found
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(place, node)| *place < MOST_NODES || node.paths.is_none())
+            .map(|(_, node)| of_node(node))
+            .collect(),
+    }
+}
+
+fn of_node(found: &judged::NodeDifference) -> NodeDifference {
+    let [before, after] = found.paths.as_ref().map_or([None, None], |paths| paths.each_ref().map(Some));
+    NodeDifference {
+        path: after.cloned(),
+        baseline_path: before.filter(|before| Some(*before) != after).cloned(),
+        operator: found.operator.clone(),
+        nodes: found.nodes,
+        difference: estimated(found.difference),
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use statistics::interval::Estimate;
 use statistics::moments::mean;
 
+use super::nodes::{NodeDifference, differences};
 use super::{CellTime, Part, group};
 
 /// Where the difference of two latencies comes from: the rows and what is in no operator add up to it.
@@ -18,6 +19,8 @@ pub(crate) struct Explanation {
     pub(crate) seen_again_ns: f64,
     /// By operator, the largest first.
     pub(crate) rows: Vec<Difference>,
+    /// By node, the largest first.
+    pub(crate) nodes: Vec<NodeDifference>,
     /// What is in no operator.
     pub(crate) between: Estimate,
     /// The part of the difference that is in operators; 1 is all.
@@ -63,7 +66,7 @@ pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Explanati
         let mut names = before.names.clone();
         names.extend(after.names.iter().filter(|name| !before.names.contains(name)));
         names.sort_by_key(|name| *name != group);
-        let difference = difference(&sum(&before), &sum(&after), &shared);
+        let difference = sum(&after).less(&sum(&before), &shared);
         Difference { operator: names.join(", "), nodes: [before.nodes, after.nodes], difference }
     };
     let mut rows: Vec<Difference> = rows.into_iter().map(row).collect();
@@ -77,7 +80,8 @@ pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Explanati
         difference_ns,
         seen_again_ns: plain(cell) - plain(baseline),
         rows,
-        between: difference(&baseline.between, &cell.between, &shared),
+        nodes: differences(baseline, cell, &shared),
+        between: cell.between.less(&baseline.between, &shared),
         explained: in_rows / difference_ns,
     }
 }
@@ -87,11 +91,4 @@ fn shared_processes(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Vec<(usize,
     let of = |time: &CellTime<'_>, number: &u32| time.profile.processes.iter().position(|other| other == number);
     let numbers = baseline.profile.processes.iter().enumerate();
     numbers.filter_map(|(place, number)| Some((place, of(cell, number)?))).collect()
-}
-
-/// The mean of the differences of processes that ran near each other.
-fn difference(before: &Part, after: &Part, shared: &[(usize, usize)]) -> Estimate {
-    let value = |part: &Part, place: usize| part.values.get(place).copied().unwrap_or(0.0);
-    let pairs = shared.iter().map(|(one, other)| value(after, *other) - value(before, *one));
-    Part { values: pairs.collect() }.estimate()
 }

@@ -6,10 +6,12 @@
 
 mod explain;
 mod memory;
+mod nodes;
 mod operators;
 
 pub(crate) use explain::{Difference, Explanation, explain};
 pub(crate) use memory::{MemoryParts, memory};
+pub(crate) use nodes::NodeDifference;
 pub(crate) use operators::{Operator, group, macs, operators};
 
 use statistics::interval::{Estimate, Interval, mean_interval};
@@ -71,6 +73,14 @@ impl Part {
     pub(crate) fn estimate(&self) -> Estimate {
         let none = Estimate { value: 0.0, interval: None, n: 0, confidence: CONFIDENCE };
         mean_interval(&self.values, CONFIDENCE).unwrap_or(none)
+    }
+
+    /// The mean of the differences from another cell's part, over processes that ran near each other: their places there
+    /// and here.
+    fn less(&self, other: &Part, shared: &[(usize, usize)]) -> Estimate {
+        let value = |part: &Part, place: usize| part.values.get(place).copied().unwrap_or(0.0);
+        let pairs = shared.iter().map(|(there, here)| value(self, *here) - value(other, *there));
+        Part { values: pairs.collect() }.estimate()
     }
 }
 

@@ -112,6 +112,45 @@ fn differences_are_paired_and_add_up() {
     assert!(explain(&one, &apart).rows.iter().all(|row| row.difference.n == 0));
 }
 
+/// Nodes by name, operator, output and time, as a cell of that time.
+fn cell_of(nodes: &[(&str, &str, &str, f64)]) -> CellProfile {
+    let times: Vec<(&str, f64)> = nodes.iter().map(|(_, operator, _, own)| (*operator, *own)).collect();
+    let all = nodes.iter().map(|(.., own)| own).sum();
+    let mut profile = profile(0, all, &times, 0.0, 0.0);
+    for (node, (path, _, output, _)) in profile.nodes.iter_mut().zip(nodes) {
+        node.node.path = (*path).to_owned();
+        node.node.outputs = vec![(*output).to_owned()];
+    }
+    profile
+}
+
+/// `a: 2 -> b: 5`, the path on both sides and by how much it takes longer, in microseconds.
+fn matched(before: &[(&str, &str, &str, f64)], after: &[(&str, &str, &str, f64)]) -> Vec<String> {
+    let (before, after) = (cell_of(before), cell_of(after));
+    let [one, other] =
+        [&before, &after].map(|profile| CellTime::of(profile, Some(estimate(profile.plain_ns[0]))).expect("a profile"));
+    let row = |row: &NodeDifference| {
+        let names = row.paths.as_ref().map_or_else(|| format!("{:?}", row.nodes), |[from, to]| format!("{from}>{to}"));
+        format!("{names} {:+.0}", row.difference.value / 1e3)
+    };
+    explain(&one, &other).nodes.iter().map(row).collect()
+}
+
+#[test]
+fn a_node_is_found_by_its_path_and_else_by_its_work_and_sizes_in_order() {
+    let conv = |path, own| (path, "Conv", "float[1,8]", own);
+    assert_eq!(matched(&[conv("a", 10e3), conv("b", 20e3)], &[conv("b", 21e3), conv("a", 15e3)]), ["a>a +5", "b>b +1"]);
+    // Names may repeat: in turn.
+    let found = matched(&[conv("a", 10e3), conv("a", 20e3)], &[conv("a", 13e3), conv("a", 21e3)]);
+    assert_eq!(found, ["a>a +3", "a>a +1"]);
+    let fused = [("x_nchwc", "FusedConv", "float[1,8]", 30e3), ("y_nchwc", "FusedConv", "float[1,4]", 9e3)];
+    let plain = [("y", "Conv", "float[1,4]", 7e3), ("x", "Conv", "float[1,8]", 20e3)];
+    assert_eq!(matched(&plain, &fused), ["x>x_nchwc +10", "y>y_nchwc +2"]);
+    // What has no partner is one row, and all rows add up to the difference.
+    let more = [("x", "Conv", "float[1,8]", 20e3), ("z", "Cast", "float[1,8]", 4e3), ("w", "Cast", "float[2]", 2e3)];
+    assert_eq!(matched(&plain, &more), ["x>x +0", "[1, 2] -1"]);
+}
+
 #[test]
 fn memory_is_what_was_there_before_loading_and_what_was_added() {
     let mut profile = profile(0, 1_000.0, &[("Conv", 900.0), ("Relu", 50.0)], 0.0, 0.0);

@@ -7,7 +7,7 @@ use super::{Reader, Section, Table, name_among};
 use crate::experiment::Axis;
 use crate::report::format::{self, Column, Scale, bytes, magnitude, percent, scale};
 use crate::results::{
-    CONFIDENCE, Cell, Estimated, Explained, INFLATED, Memory, OperatorDifference, OperatorTime, Profile,
+    CONFIDENCE, Cell, Estimated, Explained, INFLATED, Memory, NodeDifference, OperatorDifference, OperatorTime, Profile,
 };
 use crate::vocabulary::metric::{LATENCY, Unit};
 use crate::vocabulary::wording::count;
@@ -26,7 +26,8 @@ const BETWEEN: &str = "runtime, between nodes";
 
 /// The tables of all cells that were profiled.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
-    let explained = reader.results.explanations.iter().take(MOST_TABLES).map(|of| difference(reader, of));
+    let explained = reader.results.explanations.iter().take(MOST_TABLES);
+    let explained = explained.flat_map(|of| [Some(difference(reader, of)), node_differences(reader, of)]).flatten();
     let cells = reader.shown();
     let profiled = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).take(MOST_TABLES);
     let times = profiled.flat_map(|(cell, profile)| {
@@ -102,6 +103,36 @@ fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
     let notes = explained_words(of).into_iter().collect();
     let title = format!("{}, by operator", pair_of(reader, of));
     Section::new(PART, &format!("explained-{}", of.cell), &title, Table { columns, rows, notes })
+}
+
+/// Which nodes a comparison's difference is in; nothing where none is known.
+fn node_differences(reader: &Reader<'_>, of: &Explained) -> Option<Section> {
+    let all: Vec<Estimate> = of.nodes.iter().map(|node| estimate(&node.difference)).collect();
+    let column = Column::fit_to(unit_of(of.nodes.iter().map(|node| &node.difference)), &all);
+    let named = |node: &NodeDifference| {
+        let [before, after] = node.nodes;
+        let alone = || format!("without a partner: {before} of the baseline, {after} of the cell");
+        let name = node.path.clone().unwrap_or_else(alone);
+        let former = node.baseline_path.as_ref().map(|path| format!(" (was {path})")).unwrap_or_default();
+        let value = node.difference.value;
+        let part = (of.difference_ns != 0.0).then(|| value / of.difference_ns);
+        TableRow::from(vec![
+            TableCell::text(name + &former),
+            TableCell::text(&node.operator),
+            TableCell::number(signed_time(&column, &node.difference), value),
+            part.map_or_else(TableCell::nothing, |part| TableCell::number(part_of(part), part)),
+        ])
+    };
+    let columns = vec![
+        TableColumn::text("node").of("by its path, else the next one with the same work and sizes on both sides"),
+        TableColumn::text("operator"),
+        TableColumn::number(column.heading("difference"))
+            .of("time of an inference, the cell's less the baseline's, with its 95 % interval over processes"),
+        TableColumn::number("of the difference").of("part of the difference of both latencies"),
+    ];
+    let table = Table { columns, rows: of.nodes.iter().map(named).collect(), notes: Vec::new() };
+    let title = format!("{}, by node", pair_of(reader, of));
+    (!of.nodes.is_empty()).then(|| Section::new(PART, &format!("explained-nodes-{}", of.cell), &title, table))
 }
 
 /// `squeezenet, b1: int8 against fp32`.

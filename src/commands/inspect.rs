@@ -87,21 +87,39 @@ fn extract(node: &str, arguments: &InspectArgs) -> Result<(PathBuf, Vec<String>)
     // Of a name without a letter that every file system takes nothing is left.
     let name = Some(slug(node)).filter(|name| !name.is_empty()).unwrap_or_else(|| "node".to_owned());
     let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(name + ".onnx"));
+    let header = onnx::read_header(path)?;
+    let inputs = shapes::resolve(&Interface::read(path, &header.signature), &arguments.inputs, Values::Zeros)
+        .map_err(|problem| refused(path, &problem, shapes::remedy(&problem)))?;
+    let nodes = write_node((path, &inputs.tensors), (node, None), &output)?;
+    Ok((output, nodes))
+}
+
+/// Writes the model of one node of a model that is fed such inputs, executed as this operator where that is known; the nodes
+/// in it.
+///
+/// # Errors
+///
+/// As [`extract`].
+pub(super) fn write_node(
+    (path, inputs): (&Path, &[ResolvedTensor]),
+    (node, operator): (&str, Option<&str>),
+    output: &Path,
+) -> Result<Vec<String>, Error> {
     if output.exists() {
         let message = format!("{} already exists", output.display());
-        return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
+        return Err(Error::refused(message, "name another file or folder, or remove it first"));
     }
-    let refused =
-        |problem: &dyn Display, help: String| Error::refused(format!("model {}: {problem}", path.display()), help);
-    let header = onnx::read_header(path)?;
     let model = onnx::load(path)?;
-    onnx::check_graph(&model).map_err(|problem| refused(&problem, "repair or export the model again".to_owned()))?;
-    let inputs = shapes::resolve(&Interface::read(path, &header.signature), &arguments.inputs, Values::Zeros)
-        .map_err(|problem| refused(&problem, shapes::remedy(&problem)))?;
+    let repair = || "repair or export the model again".to_owned();
+    onnx::check_graph(&model).map_err(|problem| refused(path, &problem, repair()))?;
     let extracted =
-        onnx::extract(&model, &inputs.tensors, node, None).map_err(|problem| refused(&problem, missing(&problem)))?;
-    onnx::save(extracted.model, &output).map_err(|source| Error::write(&output, source))?;
-    Ok((output, extracted.nodes))
+        onnx::extract(&model, inputs, node, operator).map_err(|problem| refused(path, &problem, missing(&problem)))?;
+    onnx::save(extracted.model, output).map_err(|source| Error::write(output, source))?;
+    Ok(extracted.nodes)
+}
+
+fn refused(path: &Path, problem: &dyn Display, help: String) -> Error {
+    Error::refused(format!("model {}: {problem}", path.display()), help)
 }
 
 /// What to do where a node cannot be extracted.

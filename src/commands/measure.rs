@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use super::admission::{Admission, Wishes};
-use crate::record::{Outcome, ProjectRoot, Record};
+use super::specs;
+use crate::record::{Outcome, ProjectRoot};
 use crate::run::event::Event;
-use crate::run::{self, Ended};
+use crate::run::{self, Ended, Job};
 use crate::spec::Loaded;
 use crate::ui::Ui;
+use crate::ui::cli::Overrides;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
 use crate::worker::Interrupts;
@@ -18,8 +20,8 @@ pub(super) struct Measurement<'a> {
     pub(super) file: &'a Path,
     pub(super) place: &'a ProjectRoot,
     pub(super) wishes: Wishes<'a>,
-    /// Values of `--set`.
-    pub(super) overrides: &'a [String],
+    /// What the command line changes.
+    pub(super) overrides: &'a Overrides,
     /// What makes it less or other than the specification.
     pub(super) restrictions: Vec<String>,
 }
@@ -33,15 +35,16 @@ pub(super) fn measure(
     what: Measurement<'_>,
     interrupts: &Interrupts,
     ui: &Ui,
-) -> Result<Option<(Record, ExitCode)>, Error> {
+) -> Result<Option<(Job, ExitCode)>, Error> {
     let Measurement { loaded, file, place, wishes, overrides, restrictions } = what;
     let mut prepared = run::prepare(&loaded.experiment)?;
+    specs::select(&mut prepared.plan, loaded, overrides)?;
     let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(None) };
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(None);
     }
-    let provenance = admission.provenance((loaded, file), overrides, restrictions, false);
+    let provenance = admission.provenance((loaded, file), &overrides.set, restrictions, false);
     let mut job = run::create(prepared, place, provenance)?;
     let mut live = Live::new(ui, admission.warning());
     let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
@@ -57,7 +60,6 @@ pub(super) fn measure(
             return Err(Error::refused(message, "see `perfrun doctor`"));
         }
     }
-    let record = job.into_record();
-    let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
-    Ok(Some((record, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
+    let failed = job.record().runs.iter().any(|run| run.outcome == Outcome::Failed);
+    Ok(Some((job, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod archive;
+mod bisect;
 mod calibrate;
 mod convert;
 mod diff;
@@ -63,6 +64,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Plan(arguments) => plan::run(&arguments, ui),
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Diff(arguments) => diff::run(&arguments, ui),
+        Command::Bisect(arguments) => bisect::run(&arguments, ui),
         Command::History(arguments) => history::run(&arguments, ui),
         Command::Site(arguments) => site::run(&arguments, ui),
         Command::Reproduce(arguments) => reproduce::run(&arguments, ui),

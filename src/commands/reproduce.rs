@@ -19,7 +19,7 @@ use crate::results::Results;
 use crate::run;
 use crate::spec::{self, Loaded};
 use crate::ui::Ui;
-use crate::ui::cli::ReproduceArgs;
+use crate::ui::cli::{Overrides, ReproduceArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::worker::backend;
 
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         Some(path) => Some(path.clone()),
         None => library(&there, &loaded.experiment, ui)?,
     };
-    let overrides = overrides(&there);
+    let overrides = Overrides { set: overrides(&there), ..Overrides::default() };
     let what = Measurement {
         loaded: &loaded,
         file: &file,
@@ -44,10 +44,11 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         overrides: &overrides,
         restrictions: vec![format!("reproduce {}", there.record)],
     };
-    let Some((record, code)) = measure(what, &interrupts, ui)? else {
+    let Some((job, code)) = measure(what, &interrupts, ui)? else {
         ui.note("interrupted: nothing was compared");
         return Ok(ExitCode::Interrupted);
     };
+    let record = job.into_record();
     ui.labelled("record", &place.relative(&record.folder));
     let here = results_of(&record);
     let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };

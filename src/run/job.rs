@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use onnx::precision::ProviderClass;
-use onnx::{Resolved, ShapeError};
+use onnx::{Resolved, ResolvedTensor, ShapeError};
 
 use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
@@ -125,6 +125,10 @@ impl Job {
         job
     }
 
+    pub(crate) fn record(&self) -> &Record {
+        &self.record
+    }
+
     pub(super) fn record_mut(&mut self) -> &mut Record {
         &mut self.record
     }
@@ -235,6 +239,12 @@ impl Job {
     /// The same where it can be run.
     pub(super) fn model_file(&self, cell: &Cell) -> Option<&ServingFile> {
         self.serving_file(cell).ok().flatten()
+    }
+
+    /// The file that a cell was run with, and what it was fed; `None` where there is no file.
+    pub(crate) fn served(&self, id: &str) -> Option<(&Path, &[ResolvedTensor])> {
+        let cell = self.plan().cells.iter().find(|cell| cell.id.to_string() == id)?;
+        Some((&self.model_file(cell)?.path, &self.resolved(cell)?.tensors))
     }
 
     /// The runs of the rehearsal.

@@ -6,7 +6,7 @@ mod models;
 mod parse;
 mod records;
 
-pub use diff::{DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
+pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
@@ -68,6 +68,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Show what changed between two commits, records or reports, and check a gate.
     Diff(DiffArgs),
+    /// Find the version of ONNX Runtime with which a model became slower, and the node that it is slower in.
+    Bisect(BisectArgs),
     /// Show a metric over commits and records, and where it changed.
     History(HistoryArgs),
     /// Write a static site: every experiment, its history, and what each commit measured.

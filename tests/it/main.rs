@@ -9,6 +9,7 @@
 
 mod acceptance;
 mod accuracy;
+mod bisect;
 mod by_need;
 mod calibrate;
 mod check_it_yourself;

@@ -186,11 +186,11 @@ impl Measurement<'_> {
             file,
             place: self.sources.place(),
             wishes: Wishes { runtime: self.arguments.runtime.as_deref(), wait: self.arguments.wait, no_wait: false },
-            overrides: &[],
+            overrides: &Overrides::default(),
             restrictions: vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])],
         };
         let measured = measure::measure(what, self.interrupts, self.ui)?;
-        Ok(measured.map(|(record, code)| (results_of(&record), code)))
+        Ok(measured.map(|(job, code)| (results_of(&job.into_record()), code)))
     }
 
     /// What there is to say where nothing changed.

@@ -141,6 +141,44 @@ fn fact(text: &str) -> Result<String, String> {
     Err(format!("no such fact of the environment; use one of {}", names.join(", ")))
 }
 
+/// Arguments of `bisect`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Both versions are measured in turns. Where a cell is slower with the newer one, the versions between them are fetched and
+measured by halves, the first slower one and the one before it are profiled, and the node whose time grew most is written
+as a model of its own (NODE.onnx) with a specification that compares both versions (NODE.yaml).
+
+  perfrun bisect experiments/x.yaml --from 1.28.0 --to 1.31.1
+
+Between are the releases that this perfrun has checksums of, and those in the specification's `runtimes`.
+Of two git commits: git bisect run perfrun diff A --remeasure --bisect")]
+pub struct BisectArgs {
+    /// The specification whose models, inputs, variants and devices are measured.
+    #[arg(value_name = "SPEC")]
+    pub spec: PathBuf,
+    /// The version that was fast, or a name in the specification's `runtimes`.
+    #[arg(long, value_name = "VERSION")]
+    pub from: String,
+    /// The version that is slower.
+    #[arg(long, value_name = "VERSION")]
+    pub to: String,
+    /// Only the cells that match, as in `run`.
+    #[arg(long, value_name = "SELECTOR")]
+    pub only: Option<String>,
+    /// Fresh processes for each cell; overrides the specification's `runs`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: Option<u32>,
+    /// Time limit for each measurement of two versions.
+    #[arg(long, value_name = "TIME")]
+    pub budget: Option<Nanos>,
+    /// Wait up to this long for the machine to become quiet, before each measurement.
+    #[arg(long, value_name = "TIME")]
+    pub wait: Option<Nanos>,
+    /// Folder for NODE.onnx and NODE.yaml.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+}
+
 /// Arguments of `history`.
 #[derive(Clone, Debug, Args)]
 pub struct HistoryArgs {

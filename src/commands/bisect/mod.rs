@@ -1,0 +1,283 @@
+//! `perfrun bisect`: the first version of ONNX Runtime with which a cell is slower, and the node that it is slower in.
+//!
+//! Both ends are measured in one record, then the first against versions in the middle, each time in a record of its own with
+//! the one cell that is followed; at last the neighbours, with a profile.
+
+mod node;
+mod versions;
+
+use std::path::Path;
+
+use onnx::ResolvedTensor;
+
+use self::node::Culprit;
+use self::versions::{Tried, between, named, search};
+use super::admission::Wishes;
+use super::records::results_of;
+use super::{measure, print, specs};
+use crate::experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
+use crate::record::ProjectRoot;
+use crate::report::format::{self, count, percent, speedup, verdict_of};
+use crate::results::{Cell, Compared, Estimated, Explained, OperatorDifference, Results};
+use crate::run::Job;
+use crate::spec::Loaded;
+use crate::ui::Ui;
+use crate::ui::cli::{BisectArgs, Overrides};
+use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::metric::{MetricReference, Unit};
+use crate::vocabulary::wording::some;
+use crate::worker::Interrupts;
+
+pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let interrupts = super::interrupts()?;
+    let BisectArgs { runs, budget, only, .. } = arguments.clone();
+    let overrides = Overrides { runs, budget, only, ..Overrides::default() };
+    let mut loaded = specs::load(&arguments.spec, &overrides)?;
+    let own = std::mem::take(&mut loaded.experiment.runtimes);
+    let ends = [named(&own, &arguments.from)?, named(&own, &arguments.to)?];
+    if ends[0] == ends[1] {
+        return Err(Error::refused("`--from` and `--to` are the same", "name two versions"));
+    }
+    if arguments.output.exists() && !arguments.output.is_dir() {
+        let message = format!("{} is not a folder", arguments.output.display());
+        return Err(Error::refused(message, "name a folder for NODE.onnx and NODE.yaml"));
+    }
+    // These ask something else of the specification, for which more would be measured.
+    (loaded.experiment.choose, loaded.experiment.profile) = (None, None);
+    loaded.experiment.goals.clear();
+    specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
+    ui.warnings(&loaded.warnings);
+    let place = ProjectRoot::of(&arguments.spec)?;
+    let between = between([&ends[0], &ends[1]], &own);
+    let bisection = Bisection { arguments, place: &place, interrupts: &interrupts, ui };
+    Ok(bisection.of(&loaded, &overrides, ends, between)?.unwrap_or(ExitCode::Interrupted))
+}
+
+/// What every measurement is made with.
+struct Bisection<'a> {
+    arguments: &'a BisectArgs,
+    place: &'a ProjectRoot,
+    interrupts: &'a Interrupts,
+    ui: &'a Ui,
+}
+
+/// Labels with what is said.
+type Lines = Vec<(&'static str, String)>;
+
+/// Two runtimes in one record.
+struct Pair {
+    job: Job,
+    results: Results,
+    code: ExitCode,
+}
+
+impl Pair {
+    fn cell(&self, id: &str) -> Option<&Cell> {
+        self.results.cells.iter().find(|cell| cell.id == id)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &Compared> {
+        self.results.comparisons.iter().filter(|row| row.reference() == Some(MetricReference::LATENCY))
+    }
+
+    /// What became slower, the most first.
+    fn slower(&self) -> Vec<&Compared> {
+        let mut rows: Vec<&Compared> = self.rows().filter(|row| is_slower(row)).collect();
+        rows.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        rows
+    }
+
+    /// `3 equivalent, 1 inconclusive`; empty where nothing was compared.
+    fn verdicts(&self) -> String {
+        let word = |row: &Compared| if row.is_judged() { verdict_of(row) } else { "not judged" };
+        let mut words: Vec<&str> = self.rows().map(word).collect();
+        words.sort_unstable();
+        let each = words.chunk_by(|one, other| one == other);
+        each.map(|same| format!("{} {}", same.len(), same[0])).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why a cell was not compared.
+    fn problem(&self) -> String {
+        let failed = self.results.cells.iter().find_map(|cell| Some(&cell.failures.first()?.failure.message));
+        let skipped = || self.results.cells.iter().find_map(|cell| Some(&cell.skipped.as_ref()?.reason));
+        failed.or_else(skipped).map_or("too few runs completed", String::as_str).to_owned()
+    }
+}
+
+fn is_slower(row: &Compared) -> bool {
+    row.is_judged() && row.verdict.is_regression()
+}
+
+impl Bisection<'_> {
+    /// The whole of it; nothing where the user stopped it.
+    fn of(
+        &self,
+        loaded: &Loaded,
+        overrides: &Overrides,
+        ends: [Runtime; 2],
+        between: Vec<Runtime>,
+    ) -> Result<Option<ExitCode>, Error> {
+        let [from, to] = [ends[0].name.clone(), ends[1].name.clone()];
+        let Some(first) = self.measure(loaded, overrides, &ends)? else { return Ok(None) };
+        let slower = first.slower();
+        let followed = slower.first().and_then(|row| Some((*row, first.cell(&row.cell)?)));
+        let Some((row, cell)) = followed else {
+            let (verdicts, is_judged) = (first.verdicts(), first.rows().any(Compared::is_judged));
+            let found = if verdicts.is_empty() { first.problem() } else { verdicts };
+            let said = if is_judged { "nothing became slower" } else { "nothing could be judged" };
+            print(self.ui, &self.ui.labelled_text("result", &format!("{said} from {from} to {to}: {found}")))?;
+            return Ok(Some(if is_judged { first.code } else { ExitCode::RunsFailed }));
+        };
+        let name = name_of(cell);
+        self.ui.labelled("slower", &format!("{name}: {to} is {}, against {from}", speedup(row)));
+        let others: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(&row.cell)).collect();
+        let followed = Overrides { only: Some(selector_of(cell)), ..overrides.clone() };
+        let good = ends[0].clone();
+        let neighbours = search(ends, between, |version| self.try_it(loaded, &followed, [&good, version], row.ratio))?;
+        let Some(neighbours) = neighbours else { return Ok(None) };
+        let mut profiled = loaded.clone();
+        profiled.experiment.profile = Some(Profiling::DEFAULT);
+        let Some(pair) = self.measure(&profiled, &followed, &neighbours)? else { return Ok(None) };
+        let mut lines = self.found(&profiled, &pair, &name, &neighbours)?;
+        if !others.is_empty() {
+            let names = some(others.iter().map(|cell| name_of(cell)), 3).join(", ");
+            lines.push((
+                "others",
+                format!("{} slower too, and not followed: {names}", count(others.len() as u64, "cell")),
+            ));
+        }
+        let lines = lines.iter().map(|(label, text)| self.ui.labelled_text(label, text));
+        print(self.ui, &lines.collect::<String>()).map(Some)
+    }
+
+    /// Measures what is selected with two runtimes, the second against the first; nothing where the user stopped it.
+    fn measure(&self, loaded: &Loaded, overrides: &Overrides, pair: &[Runtime; 2]) -> Result<Option<Pair>, Error> {
+        let mut loaded = loaded.clone();
+        loaded.experiment.runtimes = pair.to_vec();
+        loaded.experiment.compare.baseline = Some(Selector::of(&pair[0]));
+        let mut restrictions = specs::restrictions(overrides);
+        restrictions.push(format!("bisect --from {} --to {}", pair[0].name, pair[1].name));
+        let what = measure::Measurement {
+            loaded: &loaded,
+            file: &self.arguments.spec,
+            place: self.place,
+            wishes: Wishes { runtime: None, wait: self.arguments.wait, no_wait: false },
+            overrides,
+            restrictions,
+        };
+        let measured = measure::measure(what, self.interrupts, self.ui)?;
+        Ok(measured.map(|(job, code)| Pair { results: results_of(job.record()), job, code }))
+    }
+
+    /// What a version in the middle is, where the last one has this ratio; told on a line. Where that stays open, it is
+    /// measured once more with more runs, and then the estimate counts.
+    fn try_it(
+        &self,
+        loaded: &Loaded,
+        overrides: &Overrides,
+        [good, version]: [&Runtime; 2],
+        ratio: f64,
+    ) -> Result<Option<Tried>, Error> {
+        let tell = |text: &str| self.ui.labelled(&version.name, text);
+        let mut loaded = loaded.clone();
+        for is_last in [false, true] {
+            let pair = match self.measure(&loaded, overrides, &[good.clone(), version.clone()]) {
+                Err(Error::Runtime(problem)) => {
+                    tell(&format!("passed over: {problem}"));
+                    return Ok(Some(Tried::Unusable));
+                }
+                measured => measured?,
+            };
+            let Some(pair) = pair else { return Ok(None) };
+            let Some(row) = pair.rows().next() else {
+                tell(&format!("passed over: {}", pair.problem()));
+                return Ok(Some(Tried::Unusable));
+            };
+            let said = format!("{}, against {}", speedup(row), good.name);
+            if row.is_judged() && !row.verdict.is_open() {
+                tell(&said);
+                return Ok(Some(if is_slower(row) { Tried::Worse } else { Tried::NoWorse }));
+            }
+            if is_last {
+                let is_nearer = row.ratio.ln() < ratio.ln() / 2.0;
+                let counts = if is_nearer { "slower" } else { "no slower" };
+                tell(&format!("{said}; counts as {counts}, by the estimate"));
+                return Ok(Some(if is_nearer { Tried::Worse } else { Tried::NoWorse }));
+            }
+            let Runs { max, .. } = loaded.experiment.runs;
+            loaded.experiment.runs = Runs { min: max, max: max.saturating_mul(2).min(Runs::MOST) };
+            tell(&format!("{said}; once more, with up to {} runs", loaded.experiment.runs.max));
+        }
+        Ok(Some(Tried::Unusable))
+    }
+
+    /// What the neighbours show: whether they differ, in which operator and node, and the files that repeat it.
+    fn found(&self, loaded: &Loaded, pair: &Pair, name: &str, neighbours: &[Runtime; 2]) -> Result<Lines, Error> {
+        let [good, bad] = neighbours;
+        let said = pair.rows().next().map_or_else(|| pair.problem(), speedup) + ", against " + &good.name;
+        if !pair.rows().any(is_slower) {
+            let text = format!("{name} is slower by {}, but from one version to the next: {said}", bad.name);
+            return Ok(vec![("result", text)]);
+        }
+        let said = format!("slower from {} on: {name}, {said}", bad.name);
+        let mut lines = vec![("result", said.clone())];
+        let Some(of) = pair.results.explanations.first() else {
+            let problem = pair.results.cells.iter().find_map(|cell| cell.profile.as_ref()?.problem.clone());
+            lines.push(("operator", format!("unknown: {}", problem.unwrap_or_else(|| "no profile".to_owned()))));
+            return Ok(lines);
+        };
+        let is_longer = |difference: &Estimated| difference.low.is_some_and(|low| low > 0.0);
+        let operator = of.rows.iter().find(|row| is_longer(&row.difference) && row.operator.is_some());
+        let named = |row: &OperatorDifference| {
+            format!("{} {}", row.operator.as_deref().unwrap_or_default(), grown(&row.difference, of))
+        };
+        lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named)));
+        let node = of.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
+        if let (Some(node), Some(cell)) = (node, pair.cell(&of.cell)) {
+            let path = node.path.as_deref().unwrap_or_default();
+            let text = format!("{path} ({}) {}", node.operator, grown(&node.difference, of));
+            let found = [format!("ONNX Runtime: {said}."), format!("The node {text}.")];
+            let paths = [path].into_iter().chain(node.baseline_path.as_deref()).collect();
+            let operator = &node.operator;
+            let culprit =
+                Culprit { experiment: &loaded.experiment, cell, paths, operator, runtimes: neighbours, found: &found };
+            lines.push(("node", text));
+            lines.push(("written", self.write(&culprit, pair.job.served(&of.cell))?));
+        }
+        Ok(lines)
+    }
+
+    /// What was written and what it shows when it is measured, or why nothing was.
+    fn write(&self, culprit: &Culprit<'_>, served: Option<(&Path, &[ResolvedTensor])>) -> Result<String, Error> {
+        let Some(served) = served else { return Ok("nothing: this backend has no model file".to_owned()) };
+        let file = match culprit.write(served, &self.arguments.output) {
+            Ok(file) => file,
+            Err(problem) => return Ok(format!("nothing: {problem}")),
+        };
+        let overrides = Overrides { budget: self.arguments.budget, ..Overrides::default() };
+        let measured = self.measure(&specs::load(&file, &overrides)?, &overrides, culprit.runtimes)?;
+        let alone = |pair: &Pair| pair.rows().next().map_or_else(|| pair.problem(), speedup);
+        let alone = measured.as_ref().map_or("not measured".to_owned(), alone);
+        let model = file.with_extension("onnx");
+        Ok(format!("{} and {}; the node alone: {alone}", model.display(), file.display()))
+    }
+}
+
+/// `+0.41 ms, 84 % of the difference`.
+fn grown(difference: &Estimated, of: &Explained) -> String {
+    let time = format::measured(Unit::Nanoseconds, difference.value, None);
+    let part = difference.value / of.difference_ns;
+    if of.difference_ns > 0.0 { format!("+{time}, {} of the difference", percent(part)) } else { format!("+{time}") }
+}
+
+/// A cell without its runtime: `net/b1/fp32/cpu`.
+fn name_of(cell: &Cell) -> String {
+    let names = cell.names.iter().filter(|(axis, _)| *axis != Runtime::AXIS);
+    names.map(|(_, name)| name.as_str()).collect::<Vec<_>>().join("/")
+}
+
+/// What selects a cell with any runtime.
+fn selector_of(cell: &Cell) -> String {
+    let names = cell.names.iter().filter(|(axis, _)| *axis != Runtime::AXIS);
+    names.map(|(axis, name)| format!("{}={name}", axis.singular())).collect::<Vec<_>>().join(",")
+}

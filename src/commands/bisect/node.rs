@@ -1,0 +1,157 @@
+//! The node by itself, as a model and a specification that compares both runtimes on it.
+
+use std::path::{Path, PathBuf};
+
+use onnx::ResolvedTensor;
+use reading::yaml::scalar;
+use serde_json::{Map, Value, json};
+
+use crate::commands::inspect::write_node;
+use crate::experiment::{Experiment, Runtime};
+use crate::record::write_whole;
+use crate::results::Cell;
+use crate::spec::fitting_name;
+use crate::ui::error::Error;
+use crate::vocabulary::printable::printable_line;
+
+/// What the files are made of.
+pub(super) struct Culprit<'a> {
+    pub(super) experiment: &'a Experiment,
+    /// Where it was found.
+    pub(super) cell: &'a Cell,
+    /// The node's names, the cell's first: versions may have others.
+    pub(super) paths: Vec<&'a str>,
+    /// What the cell executes it as.
+    pub(super) operator: &'a str,
+    pub(super) runtimes: &'a [Runtime; 2],
+    /// What was found, sentences.
+    pub(super) found: &'a [String],
+}
+
+impl Culprit<'_> {
+    /// Writes model and specification into a folder, from the file that the cell was run with and what it was fed; the
+    /// specification's path.
+    ///
+    /// # Errors
+    ///
+    /// A node that cannot be taken out of its model, files that are there already, and what the system says.
+    pub(super) fn write(&self, served: (&Path, &[ResolvedTensor]), folder: &Path) -> Result<PathBuf, Error> {
+        let name = Some(fitting_name(self.paths[0])).filter(|name| !name.is_empty()).unwrap_or("node".to_owned());
+        let [model, specification] = ["onnx", "yaml"].map(|end| folder.join(format!("{name}.{end}")));
+        if specification.exists() {
+            let message = format!("{} already exists", specification.display());
+            return Err(Error::refused(message, "name another folder with `--output`, or remove it first"));
+        }
+        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
+        let first = write_node(served, (self.paths[0], Some(self.operator)), &model);
+        let write = |written: Result<_, _>, path: &&str| {
+            written.or_else(|problem| write_node(served, (path, None), &model).map_err(|_| problem))
+        };
+        self.paths[1..].iter().fold(first, write)?;
+        write_whole(&specification, self.specification(&name).as_bytes())?;
+        Ok(specification)
+    }
+
+    fn specification(&self, name: &str) -> String {
+        let comment: String = self.found.iter().map(|line| format!("# {}\n", printable_line(line))).collect();
+        let [older, newer] = self.runtimes;
+        let file = format!("{name}.onnx");
+        format!(
+            "{comment}# {file} is the node alone, with the shapes that it has in the whole model. Repeat with: perfrun {name}.yaml\n\n\
+             name: {}\nmodels: {}\nvariants: [{}]\ndevices: [{}]\nruntimes:\n  - {}\n  - {}\n\
+             compare: {{ baseline: {{ runtime: {} }} }}\nruns: {}\n",
+            scalar(name),
+            scalar(&file),
+            self.variant(),
+            scalar(self.cell.names.device()),
+            json!(older),
+            json!(newer),
+            scalar(&older.name),
+            json!(self.experiment.runs),
+        )
+    }
+
+    /// What of the variant holds for one node too, in the words of a specification: not the precision, which the file has.
+    fn variant(&self) -> Value {
+        const KEPT: [&str; 5] = ["graph_optimization", "execution", "session", "provider", "env"];
+        let own = self.experiment.variants.iter().find(|variant| variant.name == self.cell.names.variant());
+        let all = json!(own);
+        let is_set = |value: &Value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty());
+        let kept = KEPT.iter().filter_map(|key| Some((*key, all.get(key)?.clone()))).filter(|(_, value)| is_set(value));
+        let mut variant: Map<String, Value> = kept.map(|(key, value)| (key.to_owned(), value)).collect();
+        let mut threads = json!({ "intra": self.cell.threads });
+        if let Some(inter) = own.and_then(|variant| variant.threads.inter) {
+            threads["inter"] = inter.into();
+        }
+        variant.insert("threads".to_owned(), threads);
+        variant.insert("name".to_owned(), "fp32".into());
+        variant.into()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::spec;
+
+    #[test]
+    fn the_node_is_written_with_a_specification_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
+        let text = "models: m.onnx\nvariants: [{ name: tuned, precision: fp16, threads: { inter: 2 }, graph_optimization: basic, \
+                    session: { session.x: 1 }, env: { A: b } }]\nruns: 9\n";
+        std::fs::copy(&path, folder.path().join("m.onnx")).unwrap();
+        let experiment = spec::parse("x.yaml", text, folder.path(), &[]).unwrap().experiment;
+        let cell: Cell = serde_json::from_value(json!({
+            "id": "1", "definition": "", "model": "m", "input": "default", "variant": "tuned", "device": "cpu", "runtime": "old",
+            "status": "measured", "threads": 3, "iterations": 1,
+        }))
+        .unwrap();
+        let runtime = |name: &str, version: &str| Runtime {
+            name: name.to_owned(),
+            version: Some(version.to_owned()),
+            ..Runtime::default()
+        };
+        let runtimes = [runtime("old", "1.29.0"), runtime("1.30.0", "1.30.0")];
+        let element = onnx::ElementType::Float32;
+        let input = &onnx::read_header(&path).unwrap().signature.inputs[0];
+        let shape = input.shape.as_ref().unwrap().iter().map(|size| match size {
+            onnx::Dimension::Fixed(size) => *size,
+            _ => 1,
+        });
+        let fed = [ResolvedTensor { name: input.name.clone(), element, shape: shape.collect(), integers: None }];
+        let model = onnx::load(&path).unwrap();
+        let node = model.graph.unwrap().node[0].output[0].clone();
+        let found = ["a line\nand another".to_owned()];
+        let culprit = Culprit {
+            experiment: &experiment,
+            cell: &cell,
+            paths: vec!["unknown", &node],
+            operator: "Gemm",
+            runtimes: &runtimes,
+            found: &found,
+        };
+        let file = culprit.write((&path, &fed), &folder.path().join("new")).unwrap();
+        let written = spec::load(&file, &[]).unwrap().experiment;
+        assert_eq!((&written.runtimes[..], written.runs), (&runtimes[..], experiment.runs));
+        let (variant, own) = (&written.variants[0], &experiment.variants[0]);
+        assert_eq!(
+            (variant.threads.intra, variant.threads.inter, variant.precision),
+            (Some(3), Some(2), Default::default())
+        );
+        assert_eq!((&variant.session, &variant.env), (&own.session, &own.env));
+        assert_eq!(variant.graph_optimization, own.graph_optimization);
+        assert_eq!(onnx::load(&file.with_extension("onnx")).unwrap().graph.unwrap().node.len(), 1);
+        assert!(
+            culprit
+                .write((&path, &fed), &folder.path().join("new"))
+                .unwrap_err()
+                .to_string()
+                .contains("already exists")
+        );
+        let unknown = Culprit { paths: vec!["unknown"], ..culprit };
+        let problem = unknown.write((&path, &fed), &folder.path().join("other")).unwrap_err().to_string();
+        assert!(problem.contains("there is no node `unknown`"), "{problem}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Which runtimes lie between two, and where the first bad one is.
+
+use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
+use crate::prepare::runtime::PINNED;
+use crate::ui::error::Error;
+
+/// What one runtime was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    Worse,
+    NoWorse,
+    /// It cannot be had, or does not run the model.
+    Unusable,
+}
+
+/// The runtime of that name in the specification, or else of that version.
+///
+/// # Errors
+///
+/// Neither.
+pub(super) fn named(own: &[Runtime], name: &str) -> Result<Runtime, Error> {
+    if let Some(known) = own.iter().find(|runtime| runtime.name == name) {
+        return Ok(known.clone());
+    }
+    if version_numbers(name).is_some_and(is_new_enough) {
+        return Ok(of_version(name));
+    }
+    let [major, minor] = OLDEST_RUNTIME;
+    let message = format!("`{name}` is no version of ONNX Runtime, nor one of the specification's `runtimes`");
+    Err(Error::refused(message, format!("a version has three numbers, from {major}.{minor}.0 on, such as {PINNED}")))
+}
+
+fn of_version(version: &str) -> Runtime {
+    Runtime { name: version.to_owned(), version: Some(version.to_owned()), ..Runtime::default() }
+}
+
+/// The releases that lie between two, in the order from the one to the other: those that perfrun knows, and the
+/// specification's own. Nothing lies between others than releases.
+pub(super) fn between(ends: [&Runtime; 2], own: &[Runtime]) -> Vec<Runtime> {
+    let numbers = |runtime: &Runtime| version_numbers(runtime.version.as_deref()?);
+    let [Some(from), Some(to)] = ends.map(numbers) else { return Vec::new() };
+    let is_between = |number: &[u64; 3]| from.min(to) < *number && *number < from.max(to);
+    let package = ends[0].package;
+    let known = Package::Onnxruntime.versions().iter();
+    let known = known.map(|version| Runtime { package, ..of_version(version) });
+    let all = own.iter().cloned().chain(known).filter_map(|runtime| Some((numbers(&runtime)?, runtime)));
+    let mut found: Vec<([u64; 3], Runtime)> = all.filter(|(number, _)| is_between(number)).collect();
+    found.sort_by_key(|(number, _)| *number);
+    found.dedup_by_key(|(number, _)| *number);
+    if from > to {
+        found.reverse();
+    }
+    found.into_iter().map(|(_, runtime)| runtime).collect()
+}
+
+/// The last good and the first bad one, by halves; what `try_it` says of one in the middle moves an end, and those that are
+/// unusable are passed over. Nothing where `try_it` gives nothing.
+///
+/// # Errors
+///
+/// Those of `try_it`.
+pub(super) fn search<E>(
+    [mut good, mut bad]: [Runtime; 2],
+    mut open: Vec<Runtime>,
+    mut try_it: impl FnMut(&Runtime) -> Result<Option<Tried>, E>,
+) -> Result<Option<[Runtime; 2]>, E> {
+    while !open.is_empty() {
+        let place = open.len() / 2;
+        let middle = open.remove(place);
+        match try_it(&middle)? {
+            None => return Ok(None),
+            Some(Tried::Worse) => {
+                open.truncate(place);
+                bad = middle;
+            }
+            Some(Tried::NoWorse) => {
+                open.drain(..place);
+                good = middle;
+            }
+            Some(Tried::Unusable) => {}
+        }
+    }
+    Ok(Some([good, bad]))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names(runtimes: &[Runtime]) -> Vec<&str> {
+        runtimes.iter().map(|runtime| runtime.name.as_str()).collect()
+    }
+
+    #[test]
+    fn known_releases_and_the_specifications_own_lie_between_two() {
+        let own = [Runtime { name: "patched".to_owned(), ..of_version("1.29.7") }, of_version("1.40.0")];
+        let of = |from: &str, to: &str| between([&named(&own, from).unwrap(), &named(&own, to).unwrap()], &own);
+        assert_eq!(names(&of("1.28.0", "1.31.0")), ["1.29.0", "patched", "1.30.0"]);
+        assert_eq!(names(&of("1.31.0", "patched")), ["1.30.0"]);
+        assert_eq!(names(&of("1.31.1", "1.40.0")), Vec::<&str>::new());
+        let local = Runtime { name: "mine".to_owned(), path: Some("/x".into()), ..Runtime::default() };
+        assert_eq!(between([&of_version("1.28.0"), &local], &own), []);
+        for wrong in ["1.30", "1.24.0", "nightly"] {
+            assert!(named(&own, wrong).unwrap_err().to_string().contains("is no version"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the first bad one, and whichever cannot be used.
+        #[test]
+        fn the_neighbours_are_found_by_halves(first_bad in 1_usize..20, unusable in prop::collection::vec(any::<bool>(), 20)) {
+            let all: Vec<Runtime> = (0..=20).map(|minor| of_version(&format!("2.{minor}.0"))).collect();
+            let place = |runtime: &Runtime| all.iter().position(|other| other == runtime).unwrap();
+            let is_unusable = |place: usize| (1..20).contains(&place) && unusable[place];
+            let mut tried = 0;
+            let found = search::<()>([all[0].clone(), all[20].clone()], all[1..20].to_vec(), |runtime| {
+                tried += 1;
+                let place = place(runtime);
+                Ok(Some(match place {
+                    _ if is_unusable(place) => Tried::Unusable,
+                    _ if place >= first_bad => Tried::Worse,
+                    _ => Tried::NoWorse,
+                }))
+            });
+            let [good, bad] = found.unwrap().unwrap();
+            prop_assert!(place(&good) < first_bad && first_bad <= place(&bad));
+            prop_assert!((place(&good) + 1..place(&bad)).all(is_unusable));
+            let passed_over = (1..20).filter(|place| is_unusable(*place)).count();
+            prop_assert!(tried <= 5 + passed_over, "{tried}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ pub enum Backend {
     /// ONNX Runtime.
     Onnxruntime,
     /// A script in place of models: latencies on a clock of its own.
-    Mock(Mock),
+    Mock(Box<Mock>),
 }
 
 impl Backend {

@@ -161,7 +161,9 @@ pub(super) fn open_ratio(text: &RatioText, place: &DocumentPath, check: &mut Che
 pub(super) fn backend(form: &BackendForm, check: &mut Check<'_>) -> Backend {
     match form {
         BackendForm::Plain(backend) => backend.clone(),
-        BackendForm::Mock(form) => Backend::Mock(mock(form, &DocumentPath::top("backend").key("mock"), check)),
+        BackendForm::Mock(form) => {
+            Backend::Mock(Box::new(mock(form, &DocumentPath::top("backend").key("mock"), check)))
+        }
     }
 }
 

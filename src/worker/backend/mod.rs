@@ -41,7 +41,7 @@ pub enum BackendRequest {
 pub(crate) fn of(backend: &experiment::Backend) -> &dyn Kind {
     match backend {
         experiment::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
-        experiment::Backend::Mock(script) => script,
+        experiment::Backend::Mock(script) => script.as_ref(),
     }
 }
 

@@ -49,7 +49,7 @@ fn nothing_is_named_where_nothing_changed() {
     // A cell each: what is drawn for it is its own.
     place.write("x.yaml", &place.read("x.yaml").replace("[net]", &format!("[{}]", seeds.join(", "))));
     let done = bisect(&place, &[]).expect_code(0);
-    let said = format!("result     nothing became slower from 1.27.0 to 1.31.1: {PAIRS} equivalent\n");
+    let said = format!("result     nothing slower was found from 1.27.0 to 1.31.1: {PAIRS} equivalent\n");
     assert_eq!((done.stdout.as_str(), tried(&done).as_str()), (said.as_str(), ""));
 }
 
@@ -75,6 +75,19 @@ fn what_stays_open_is_measured_again_and_then_the_estimate_counts() {
     assert!(done.stderr.contains("inconclusive, against 1.27.0; once more, with up to 16 runs"), "{}", done.stderr);
     assert!(done.stderr.contains("counts as no slower, by the estimate"), "{}", done.stderr);
     assert!(done.stdout.contains("slower from 1.30.0 on: "), "{}", done.stdout);
+}
+
+#[test]
+fn a_second_step_is_told() {
+    let done = bisect(
+        &place("1.29.0: { scale: 1.1 }, 1.30.0: { scale: 1.1 }, 1.31.0: { scale: 1.3 }, 1.31.1: { scale: 1.3 }"),
+        &[],
+    );
+    assert!(done.stdout.contains("slower from 1.29.0 on: "), "{}", done.stdout);
+    let more = "more       it became slower again by 1.31.1, 0.7";
+    assert!(done.stdout.contains(more) && done.stdout.contains("repeat with --from 1.29.0"), "{}", done.stdout);
+    let rest = bisect(&place("1.31.1: { scale: 1.3 }"), &[]);
+    assert!(!rest.stdout.contains("more  "), "{}", rest.stdout);
 }
 
 #[test]

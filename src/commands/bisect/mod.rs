@@ -28,6 +28,9 @@ use crate::vocabulary::metric::{MetricReference, Unit};
 use crate::vocabulary::wording::some;
 use crate::worker::Interrupts;
 
+/// Neighbours that differ by less of the whole difference, by logarithms, are not all of it.
+const MOST_OF_IT: f64 = 0.8;
+
 pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     let BisectArgs { runs, budget, only, .. } = arguments.clone();
@@ -124,8 +127,9 @@ impl Bisection<'_> {
         let Some((row, cell)) = followed else {
             let (verdicts, is_judged) = (first.verdicts(), first.rows().any(Compared::is_judged));
             let found = if verdicts.is_empty() { first.problem() } else { verdicts };
-            let said = if is_judged { "nothing became slower" } else { "nothing could be judged" };
-            print(self.ui, &self.ui.labelled_text("result", &format!("{said} from {from} to {to}: {found}")))?;
+            let more = if first.rows().any(|row| row.verdict.is_open()) { "; more `--runs` may decide" } else { "" };
+            let said = if is_judged { "nothing slower was found" } else { "nothing could be judged" };
+            print(self.ui, &self.ui.labelled_text("result", &format!("{said} from {from} to {to}: {found}{more}")))?;
             return Ok(Some(if is_judged { first.code } else { ExitCode::RunsFailed }));
         };
         let name = name_of(cell);
@@ -139,6 +143,13 @@ impl Bisection<'_> {
         profiled.experiment.profile = Some(Profiling::DEFAULT);
         let Some(pair) = self.measure(&profiled, &followed, &neighbours)? else { return Ok(None) };
         let mut lines = self.found(&profiled, &pair, &name, &neighbours)?;
+        let part = pair.rows().find(|row| is_slower(row)).map(|found| found.ratio.ln() / row.ratio.ln());
+        if part.is_some_and(|part| part < MOST_OF_IT) && neighbours[1].name != to {
+            let all = format::ratio(row.ratio, row.interval());
+            let text =
+                format!("it became slower again by {to}, {all} in all: repeat with --from {}", neighbours[1].name);
+            lines.push(("more", text));
+        }
         if !others.is_empty() {
             let names = some(others.iter().map(|cell| name_of(cell)), 3).join(", ");
             lines.push((

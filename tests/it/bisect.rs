@@ -117,3 +117,17 @@ fn what_cannot_be_bisected_is_refused() {
     let refused = bisect(&place, &["--output", "x.yaml"]).expect_code(2);
     assert!(refused.stderr.contains("x.yaml is not a folder"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_report_of_a_profile_shows_the_nodes_that_differ() {
+    let place = place("1.31.1: { scale: 1.1, operators: { FusedConv: 60%, Gemm: 30%, Cast: 5% } }");
+    place.run(&["x.yaml", "--profile", "--set", "runtimes=[1.27.0, 1.31.1]", "--output", "out"]).expect_code(0);
+    let page = place.page("out");
+    for row in [
+        "| fusedconv_0 (was conv_0) | FusedConv | +",
+        "| gemm_0 | Gemm | +",
+        "| without a partner: 0 of the baseline, 1 of the cell | | +",
+    ] {
+        assert!(page.contains(row), "{row}\n{page}");
+    }
+}

@@ -27,14 +27,12 @@ pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Erro
         let message = format!("{} has no traces", record.folder.display());
         return Err(Error::refused(message, "measure it with `--profile`, or with `profile: true` in `measure`"));
     }
-    let exact = traced.iter().filter(|(path, cell)| path == name || cell.id.to_string() == name);
-    let holding = traced.iter().filter(|(path, _)| path.contains(name));
-    let found: Vec<&(String, &Cell)> = exact.chain(holding).take(2).collect();
-    let (_, cell) = match found.as_slice() {
-        [found] => found,
-        // The exact one holds itself.
-        [exact, same] if exact.1.id == same.1.id || exact.0 == name => exact,
-        found => return Err(not_one(name, found.is_empty(), &traced)),
+    let exact = traced.iter().find(|(path, cell)| path == name || cell.id.to_string() == name);
+    let holding: Vec<&(String, &Cell)> = traced.iter().filter(|(path, _)| path.contains(name)).collect();
+    let (_, cell) = match (exact, holding.as_slice()) {
+        (Some(found), _) => found,
+        (None, [found]) => *found,
+        (None, found) => return Err(not_one(name, found.is_empty(), &traced)),
     };
     let path = file(cell);
     let failed = |source| Error::read(&path, source);

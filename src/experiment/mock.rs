@@ -42,7 +42,7 @@ pub struct Mock {
     /// What the GPU of a device does meanwhile; `None`: nothing is known of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<MockDevice>,
-    /// What differs with a runtime, by its name; workers are told of their own alone.
+    /// Changes to the script by runtime name; a worker gets those of its own runtime only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(skip)]
     pub runtimes: BTreeMap<String, MockVariant>,

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Asked by whatever looks at the machine, waits for it or expects something to take time. Nobody else asks which of the two
-/// it is.
+/// Use it to inspect the machine, to wait for it, and to estimate how long something takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
     is_machine: bool,

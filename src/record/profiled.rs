@@ -19,7 +19,7 @@ pub struct Profiled {
 pub struct CellProfile {
     /// Index of the cell.
     pub cell: u32,
-    /// Numbers of the processes: those of one number ran near each other, whatever their cell.
+    /// Number of the pair of processes. Pairs with the same number ran close in time, across cells.
     pub processes: Vec<u32>,
     /// Inferences in each.
     pub inferences: Vec<u32>,

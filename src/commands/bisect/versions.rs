@@ -109,7 +109,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the first bad one, and whichever cannot be used.
+        /// For every first bad version, and any set of unusable versions.
         #[test]
         fn the_neighbours_are_found_by_halves(first_bad in 1_usize..20, unusable in prop::collection::vec(any::<bool>(), 20)) {
             let all: Vec<Runtime> = (0..=20).map(|minor| of_version(&format!("2.{minor}.0"))).collect();

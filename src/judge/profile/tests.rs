@@ -162,7 +162,7 @@ fn memory_is_what_was_there_before_loading_and_what_was_added() {
     profile.nodes[1].node.live_bytes = Some(24);
     let found = memory(&profile).expect("it is known");
     assert_eq!((found.before_load, found.loading, found.running), (11.0, 39.0, 12.0));
-    let arena = found.arena.expect("it is told");
+    let arena = found.arena.expect("an arena");
     assert_eq!((arena.weights, arena.activations, arena.node.as_str(), arena.held), (20, 15, "n0", 40));
     assert_eq!(arena.live, [15, 4]);
 }

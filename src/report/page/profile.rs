@@ -2,7 +2,7 @@
 
 use statistics::interval::Estimate;
 
-use super::table::{TableCell, TableColumn, TableRow};
+use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, name_among};
 use crate::experiment::Axis;
 use crate::report::format::{self, Column, Scale, bytes, magnitude, percent, scale};
@@ -70,16 +70,34 @@ fn signed_time(column: &Column, of: &Estimated) -> String {
     if of.value > 0.0 && text.starts_with(|first: char| first.is_ascii_digit()) { format!("+{text}") } else { text }
 }
 
-/// Where the difference of a comparison comes from.
+/// The last columns of a table of differences.
+fn difference_columns(column: &Column) -> [TableColumn; 2] {
+    [
+        TableColumn::number(column.heading("difference"))
+            .of("time of an inference, the cell's less the baseline's, with its 95 % interval over processes"),
+        TableColumn::number("of the difference").of("part of the difference of both latencies"),
+    ]
+}
+
+/// A row's cells of these columns.
+fn difference_cells(column: &Column, of: &Explained, difference: &Estimated) -> [TableCell; 2] {
+    let value = difference.value;
+    let part = if of.difference_ns == 0.0 {
+        TableCell::nothing()
+    } else {
+        let part = value / of.difference_ns;
+        TableCell::number(part_of(part), part)
+    };
+    [TableCell::number(signed_time(column, difference), value), part]
+}
+
+/// Where the difference of a comparison comes from, by operator.
 fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
     let all: Vec<Estimate> = of.rows.iter().map(|row| &row.difference).chain([&of.between]).map(estimate).collect();
     let column = Column::fit_to(unit_of(of.rows.iter().map(|row| &row.difference)), &all);
-    let share = |value: f64| (of.difference_ns != 0.0).then(|| value / of.difference_ns);
-    let shared =
-        |value: f64| share(value).map_or_else(TableCell::nothing, |part| TableCell::number(part_of(part), part));
     let row = |name: &str, nodes: String, difference: &Estimated| {
-        let time = TableCell::number(signed_time(&column, difference), difference.value);
-        TableRow::from(vec![TableCell::text(name), TableCell::text(nodes), time, shared(difference.value)])
+        let [time, part] = difference_cells(&column, of, difference);
+        TableRow::from(vec![TableCell::text(name), TableCell::text(nodes), time, part])
     };
     let named = |of: &OperatorDifference| {
         let nodes = if of.nodes[0] == of.nodes[1] {
@@ -92,13 +110,12 @@ fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
     let total = Estimated { value: of.difference_ns, low: None, high: None, n: 0, supported: None };
     let rows = of.rows.iter().map(named);
     let rows = rows.chain([row(BETWEEN, String::new(), &of.between), row("all", String::new(), &total)]).collect();
-    let heading = column.heading("difference");
+    let [time, part] = difference_columns(&column);
     let columns = vec![
         TableColumn::text("operator").of("what does the same work on both sides: fused, quantised or plain"),
         TableColumn::number("nodes").of("of the baseline, and of the cell where it has others"),
-        TableColumn::number(heading)
-            .of("time of an inference, the cell's less the baseline's, with its 95 % interval over processes"),
-        TableColumn::number("of the difference").of("part of the difference of both latencies"),
+        time,
+        part,
     ];
     let notes = explained_words(of).into_iter().collect();
     let title = format!("{}, by operator", pair_of(reader, of));
@@ -114,21 +131,15 @@ fn node_differences(reader: &Reader<'_>, of: &Explained) -> Option<Section> {
         let alone = || format!("without a partner: {before} of the baseline, {after} of the cell");
         let name = node.path.clone().unwrap_or_else(alone);
         let former = node.baseline_path.as_ref().map(|path| format!(" (was {path})")).unwrap_or_default();
-        let value = node.difference.value;
-        let part = (of.difference_ns != 0.0).then(|| value / of.difference_ns);
-        TableRow::from(vec![
-            TableCell::text(name + &former),
-            TableCell::text(&node.operator),
-            TableCell::number(signed_time(&column, &node.difference), value),
-            part.map_or_else(TableCell::nothing, |part| TableCell::number(part_of(part), part)),
-        ])
+        let [time, part] = difference_cells(&column, of, &node.difference);
+        TableRow::from(vec![TableCell::text(name + &former), TableCell::text(&node.operator), time, part])
     };
+    let [time, part] = difference_columns(&column);
     let columns = vec![
         TableColumn::text("node").of("by its path, else the next one with the same work and sizes on both sides"),
         TableColumn::text("operator"),
-        TableColumn::number(column.heading("difference"))
-            .of("time of an inference, the cell's less the baseline's, with its 95 % interval over processes"),
-        TableColumn::number("of the difference").of("part of the difference of both latencies"),
+        time,
+        part,
     ];
     let table = Table { columns, rows: of.nodes.iter().map(named).collect(), notes: Vec::new() };
     let title = format!("{}, by node", pair_of(reader, of));
@@ -140,7 +151,7 @@ fn pair_of(reader: &Reader<'_>, of: &Explained) -> String {
     let cells: Vec<&Cell> = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(id)).collect();
     let [cell, baseline] = cells.as_slice() else { return format!("{} against {}", of.cell, of.baseline) };
     let pair = format!("{} against {}", name_among(&cells, cell), name_among(&cells, baseline));
-    // What all cells share is told once, elsewhere.
+    // Without the names that all cells of the report share.
     let shared = |axis: &Axis| reader.has_several(*axis) && cell.names[*axis] == baseline.names[*axis];
     let place: Vec<&str> =
         Axis::ALL.iter().filter(|axis| shared(axis)).map(|axis| cell.names[*axis].as_str()).collect();
@@ -161,76 +172,60 @@ fn explained_words(of: &Explained) -> Option<String> {
     ))
 }
 
-/// The nodes of a cell by operator.
+/// The nodes of a cell by operator, then the time between nodes.
 fn operators(cell: &Cell, profile: &Profile) -> Table {
-    let between = profile.between.iter();
-    let times: Vec<&Estimated> = profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between).collect();
-    let column =
-        Column::fit_to(unit_of(times.iter().copied()), &times.iter().map(|time| estimate(time)).collect::<Vec<_>>());
+    let between = profile.between.as_ref();
+    let times = || profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between);
+    let column = Column::fit_to(unit_of(times()), &times().map(estimate).collect::<Vec<_>>());
     let latency = cell.metrics.get(LATENCY.name).map(|latency| latency.value);
-    let share = |time: f64| latency.map_or_else(TableCell::nothing, |all| TableCell::number(part_of(time / all), time));
-    let has = |known: fn(&OperatorTime) -> bool| profile.operators.iter().any(known);
-    let (has_provider, has_macs) = (has(|row| row.provider.is_some()), has(|row| row.macs.is_some()));
-    let has_roof = has(|row| row.roofline_share.is_some());
-    let time = |row: &OperatorTime| match &row.time {
-        Some(time) => {
-            let text = column.value(&estimate(time));
-            let executions = row.executions.unwrap_or(row.nodes as f64);
-            // Less than what was taken off says that it is little, not how much.
-            let is_little = time.value < profile.cost_ns * executions;
-            TableCell::number(if is_little { format!("~ {text}") } else { text }, time.value)
-        }
-        None => TableCell::absent("on the device"),
-    };
-    let rate = |row: &OperatorTime| {
-        let macs = row.macs.zip(row.time.as_ref()).filter(|(_, time)| time.value > 0.0);
-        macs.map_or_else(TableCell::nothing, |(macs, time)| {
-            let rate = macs as f64 / time.value;
-            TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate)
-        })
-    };
-    let own = |row: &OperatorTime| {
-        let mut cells = vec![TableCell::text(row.operator.as_deref().unwrap_or("others")), TableCell::count(row.nodes)];
-        cells.extend(has_provider.then(|| TableCell::text(provider(row.provider.as_deref().unwrap_or("-")))));
-        cells.push(row.time.as_ref().map_or_else(TableCell::nothing, |time| share(time.value)));
-        cells.push(time(row));
-        if has_macs {
-            cells
-                .push(row.macs.map_or_else(TableCell::nothing, |macs| TableCell::number(magnitude(macs), macs as f64)));
-            cells.push(rate(row));
-        }
-        if has_roof {
-            let share = row.roofline_share;
-            cells.push(share.map_or_else(TableCell::nothing, |share| TableCell::number(part_of(share), share)));
-        }
-        cells.push(TableCell::number(bytes(row.output_bytes), row.output_bytes as f64));
-        TableRow::from(cells)
-    };
-    let mut rows: Vec<TableRow> = profile.operators.iter().map(own).collect();
-    let mut columns = vec![
-        TableColumn::text("operator").of("as executed, after the runtime's fusions"),
-        TableColumn::number("nodes"),
-    ];
-    columns.extend(has_provider.then(|| TableColumn::text("provider").of("what executes them")));
-    columns.push(TableColumn::number("share").of("part of the latency"));
+    // The last row is of no operator.
+    let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
+    let time_of = |row: Option<&'_ OperatorTime>| row.map_or(between, |row| row.time.as_ref()).map(|time| time.value);
+
+    let mut table = Columns::of(&rows);
+    table.add(TableColumn::text("operator").of("as executed, after the runtime's fusions"), |row| {
+        Some(TableCell::text(row.map_or(BETWEEN, |row| row.operator.as_deref().unwrap_or("others"))))
+    });
+    table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
+    table.add_known(TableColumn::text("provider").of("what executes them"), |row| {
+        Some(TableCell::text(provider(row.as_ref()?.provider.as_deref()?)))
+    });
+    table.add(TableColumn::number("share").of("part of the latency"), |row| {
+        let time = time_of(*row)?;
+        Some(TableCell::number(part_of(time / latency?), time))
+    });
     let meaning = "their own time in an inference, what runs in them left out, with its 95 % interval over processes";
-    columns.push(TableColumn::number(column.heading("time")).of(meaning));
-    if has_macs {
-        columns.push(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"));
-        columns.push(TableColumn::number("GMAC/s").of("of those, by the time"));
-    }
+    table.add(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
+        Some(row) => Some(operator_time(&column, row, profile.cost_ns)),
+        None => between.map(|time| TableCell::number(column.value(&estimate(time)), time.value)),
+    });
+    table.add_known(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"), |row| {
+        let macs = row.as_ref()?.macs?;
+        Some(TableCell::number(magnitude(macs), macs as f64))
+    });
+    table.add_known(TableColumn::number("GMAC/s").of("of those, by the time"), |row| {
+        let time = time_of(*row).filter(|time| *time > 0.0)?;
+        let rate = row.as_ref()?.macs? as f64 / time;
+        Some(TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate))
+    });
     let meaning = "shortest possible time on this machine for their products and the bytes that they read and write, over their time";
-    columns.extend(has_roof.then(|| TableColumn::number("of roofline").of(meaning)));
-    columns.push(TableColumn::number("output bytes").of("bytes of their outputs"));
-    if let Some(between) = &profile.between {
-        let mut cells = vec![TableCell::text(BETWEEN)];
-        cells.resize_with(columns.len(), TableCell::nothing);
-        let place = columns.iter().position(|column| column.title == "share").unwrap_or(1);
-        cells[place] = share(between.value);
-        cells[place + 1] = TableCell::number(column.value(&estimate(between)), between.value);
-        rows.push(cells.into());
-    }
-    Table { columns, rows, notes: notes(profile) }
+    table.add_known(TableColumn::number("of roofline").of(meaning), |row| {
+        let share = row.as_ref()?.roofline_share?;
+        Some(TableCell::number(part_of(share), share))
+    });
+    table.add(TableColumn::number("output bytes").of("bytes of their outputs"), |row| {
+        row.map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
+    });
+    table.table(notes(profile))
+}
+
+/// The time of an operator; marked as uncertain where the correction for the profiler's cost exceeds it.
+fn operator_time(column: &Column, row: &OperatorTime, cost_ns: f64) -> TableCell {
+    let Some(time) = &row.time else { return TableCell::absent("on the device") };
+    let text = column.value(&estimate(time));
+    let executions = row.executions.unwrap_or(row.nodes as f64);
+    let is_uncertain = time.value < cost_ns * executions;
+    TableCell::number(if is_uncertain { format!("~ {text}") } else { text }, time.value)
 }
 
 /// `CUDA` of `CUDAExecutionProvider`.

@@ -1,7 +1,7 @@
 //! After the last block: where the time of each cell goes, node by node.
 //!
 //! Processes with the profiler take turns with plain ones, in blocks of their own, so that what the profiler costs is known.
-//! None of them is in any statistic of the measurement, and whatever goes wrong here is told beside the profile.
+//! Their samples are not part of the measurement; errors are reported with the profile.
 
 use std::fs;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::record::profiled::{CellProfile, ProfiledNode, TRACES};
 use crate::record::{Arm, Outcome, Profiled, write_whole};
 use crate::run::Job;
 use crate::run::event::Event;
-use crate::run::forecast::iteration_ns;
+use crate::run::forecast::{iteration_ns, start_time};
 use crate::run::session::{RunError, Session};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::WorkerRun;
@@ -81,7 +81,7 @@ pub(in crate::run) fn expected_time(job: &Job) -> Duration {
     let Some(wanted) = job.experiment().profile.filter(|_| !Profile::is_there(job)) else { return Duration::ZERO };
     let of_cell = |(_, cell): (usize, &Cell)| {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { return 0 };
-        let start = crate::run::forecast::start_time(pilot).0;
+        let start = start_time(pilot).0;
         let sampling = iteration_ns(pilot).unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
         start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
     };

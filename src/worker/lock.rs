@@ -90,6 +90,13 @@ impl MachineLock {
     }
 }
 
+impl Drop for MachineLock {
+    /// Closing the file is not enough: a process that another thread is starting at this moment has a copy of it open.
+    fn drop(&mut self) {
+        let _released = self.file.unlock();
+    }
+}
+
 /// A place among those who wait for the lock.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -225,6 +232,16 @@ mod tests {
         let third = MachineLock::try_take(&path, "process 3", None);
         let left = "process 1, experiment x, about 3 min more";
         assert!(matches!(third, Err(LockError::Held { holder }) if holder == left));
+        drop(first);
+        MachineLock::try_take(&path, "process 2", None).expect("free again");
+    }
+
+    #[test]
+    fn it_is_free_although_a_process_that_is_being_started_has_the_file_open() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("lock");
+        let first = MachineLock::try_take(&path, "process 1", None).expect("a free lock");
+        let _forked = first.file.try_clone().expect("a copy");
         drop(first);
         MachineLock::try_take(&path, "process 2", None).expect("free again");
     }

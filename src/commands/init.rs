@@ -12,7 +12,7 @@ use reading::yaml::scalar;
 use reading::{plain_file, shell};
 use serde_json::Value;
 
-use super::inspect::{model_files, tensor};
+use super::inspect::model_files;
 use super::{print, zoo};
 use crate::data::scratch::Scratch;
 use crate::experiment::{InputPoint, Network, ZOO};
@@ -254,7 +254,7 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
     for ((model, sizes), entry_name) in models.iter().zip(&wanted).zip(model_names(models)) {
         for input in &model.interface.signature().inputs {
             // A name with a line break in it would end the comment.
-            let _ = writeln!(text, "  # {}", printable_line(&tensor(input)));
+            let _ = writeln!(text, "  # {}", printable_line(&input.to_string()));
         }
         let _ = writeln!(text, "  - name: {}", scalar(&entry_name));
         let _ = match &model.source {

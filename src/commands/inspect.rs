@@ -4,13 +4,13 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
 use onnx::cost::{Cost, OperatorCost};
-use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, TensorType};
+use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor};
 
 use super::{json_text, print, shapes};
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::Values;
 use crate::report::format;
-use crate::report::plots::slug;
+use crate::spec::fitting_name;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
@@ -84,14 +84,18 @@ fn extract(node: &str, arguments: &InspectArgs) -> Result<(PathBuf, Vec<String>)
     let [path] = &arguments.models[..] else {
         return Err(Error::refused("`--extract` takes one model", "name the file that the node is in"));
     };
-    // Of a name without a letter that every file system takes nothing is left.
-    let name = Some(slug(node)).filter(|name| !name.is_empty()).unwrap_or_else(|| "node".to_owned());
-    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(name + ".onnx"));
+    let output = arguments.output.clone().unwrap_or_else(|| PathBuf::from(stem_of(node) + ".onnx"));
     let header = onnx::read_header(path)?;
     let inputs = shapes::resolve(&Interface::read(path, &header.signature), &arguments.inputs, Values::Zeros)
         .map_err(|problem| refused(path, &problem, shapes::remedy(&problem)))?;
     let nodes = write_node((path, &inputs.tensors), (node, None), &output)?;
     Ok((output, nodes))
+}
+
+/// The name of a node's files.
+pub(super) fn stem_of(node: &str) -> String {
+    // Of a name without a letter that every file system takes nothing is left.
+    Some(fitting_name(node)).filter(|name| !name.is_empty()).unwrap_or_else(|| "node".to_owned())
 }
 
 /// Writes the model of one node of a model that is fed such inputs, executed as this operator where that is known; the nodes
@@ -179,10 +183,10 @@ fn describe(model: &Model) -> String {
     line("parameters", &exact(header.parameters));
     line("nodes", &header.node_count().to_string());
     for input in &header.signature.inputs {
-        line("input", &tensor(input));
+        line("input", &input.to_string());
     }
     for output in &header.signature.outputs {
-        line("output", &tensor(output));
+        line("output", &output.to_string());
     }
     match graph {
         Ok(inside) => inside_lines(inside).iter().for_each(|(label, value)| line(label, value)),
@@ -241,11 +245,6 @@ fn size(header: &ModelHeader) -> String {
         Some(total) => format!("{} with external data in {}", format::bytes(total), files.join(", ")),
         None => format!("{own}; external data is missing: {}", files.join(", ")),
     }
-}
-
-/// `data: float32 [batch, 3, 224, 224]`.
-pub(super) fn tensor(tensor: &TensorType) -> String {
-    format!("{tensor}")
 }
 
 fn json(models: &[Model]) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
 use statistics::trimmed_mean::trimmed_mean;
 
-use crate::experiment::{AccuracyMetric, Axis, AxisMap};
+use crate::experiment::{AccuracyMetric, Axis, AxisMap, Device};
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
 use crate::vocabulary::code::{self, CPU_SHARE_TOLD, Code, Severity};
@@ -21,6 +21,11 @@ impl Cell {
     /// `mlp/b1/fp32/cpu`.
     pub(crate) fn path(&self) -> String {
         self.names.path()
+    }
+
+    /// Whether it runs on processors, of whatever machine.
+    pub(crate) fn is_on_cpu(&self) -> bool {
+        self.names.device().split('@').next() == Some(Device::CPU)
     }
 
     /// Whether it is to be run.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use onnx::precision::Kept;
 
-use super::Profile;
 use super::cell::{Cell, FailureSeen, Search, Skipped, Status};
 use super::method::Method;
 use super::metrics::{as_fact, columns, environment, metrics, named, rounded, score_changes, slices};
-use super::profiles::{Roofs, explanations};
+use super::profile::{Profile, Roofs, explanations};
 use super::{
     Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
 };
@@ -218,7 +217,8 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
 fn profile(manifest: &Manifest, times: &[CellTime<'_>], index: usize) -> Option<Profile> {
     let found = manifest.findings.profile.as_ref()?.cells.iter().find(|found| found.cell as usize == index)?;
     let (time, cell) = (times.iter().find(|time| time.cell == index), manifest.plan.cells.get(index)?);
-    Some(time.map_or_else(|| Profile::missing(found), |time| Profile::of(time, &Roofs { manifest, cell })))
+    let profile = time.map_or_else(Profile::default, |time| Profile::of(time, &Roofs { manifest, cell }));
+    Some(Profile { problem: found.problem.as_deref().map(without_home), ..profile })
 }
 
 /// JSON has no infinity.

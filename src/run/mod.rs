@@ -105,12 +105,13 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
         pass(job, session)?;
     }
     // What comes after the blocks belongs to the budget too.
-    let before = before + passes::profile::expected_time(job);
+    let profile = passes::profile::expected_time(job);
+    let before = before + profile;
     let budget = keep_to_budget(job, before, session)?;
     session.emit(&Event::Planned {
         manifest: job.manifest(),
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
-        estimate: forecast::estimate(job),
+        estimate: forecast::estimate(job).map(|blocks| blocks + profile),
         budget: budget.map(|(_, used)| used),
         total: forecast::runs(job),
     });

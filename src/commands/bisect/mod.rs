@@ -80,7 +80,7 @@ impl Pair {
     }
 
     fn rows(&self) -> impl Iterator<Item = &Compared> {
-        self.results.comparisons.iter().filter(|row| row.reference() == Some(MetricReference::LATENCY))
+        self.results.compared_by(MetricReference::LATENCY)
     }
 
     /// What became slower, the most first.
@@ -97,6 +97,11 @@ impl Pair {
         words.sort_unstable();
         let each = words.chunk_by(|one, other| one == other);
         each.map(|same| format!("{} {}", same.len(), same[0])).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the comparison says, or why there is none.
+    fn said(&self) -> String {
+        self.rows().next().map_or_else(|| self.problem(), speedup)
     }
 
     /// Why a cell was not compared.
@@ -121,7 +126,7 @@ impl Bisection<'_> {
         between: Vec<Runtime>,
     ) -> Result<Option<ExitCode>, Error> {
         let [from, to] = [ends[0].name.clone(), ends[1].name.clone()];
-        let Some(first) = self.measure(loaded, overrides, &ends)? else { return Ok(None) };
+        let Some(first) = self.measure(loaded, &self.arguments.spec, overrides, &ends)? else { return Ok(None) };
         let slower = first.slower();
         let followed = slower.first().and_then(|row| Some((*row, first.cell(&row.cell)?)));
         let Some((row, cell)) = followed else {
@@ -141,8 +146,10 @@ impl Bisection<'_> {
         let Some(neighbours) = neighbours else { return Ok(None) };
         let mut profiled = loaded.clone();
         profiled.experiment.profile = Some(Profiling::DEFAULT);
-        let Some(pair) = self.measure(&profiled, &followed, &neighbours)? else { return Ok(None) };
-        let mut lines = self.found(&profiled, &pair, &name, &neighbours)?;
+        let Some(pair) = self.measure(&profiled, &self.arguments.spec, &followed, &neighbours)? else {
+            return Ok(None);
+        };
+        let mut lines = self.found(&profiled, &pair, &name, &neighbours);
         let part = pair.rows().find(|row| is_slower(row)).map(|found| found.ratio.ln() / row.ratio.ln());
         if part.is_some_and(|part| part < MOST_OF_IT) && neighbours[1].name != to {
             let all = format::ratio(row.ratio, row.interval());
@@ -158,11 +165,20 @@ impl Bisection<'_> {
             ));
         }
         let lines = lines.iter().map(|(label, text)| self.ui.labelled_text(label, text));
-        print(self.ui, &lines.collect::<String>()).map(Some)
+        let code = print(self.ui, &lines.collect::<String>())?;
+        // While the node was measured alone.
+        let was_stopped = self.interrupts.count() > 0;
+        Ok(Some(if was_stopped { ExitCode::Interrupted } else { code }))
     }
 
     /// Measures what is selected with two runtimes, the second against the first; nothing where the user stopped it.
-    fn measure(&self, loaded: &Loaded, overrides: &Overrides, pair: &[Runtime; 2]) -> Result<Option<Pair>, Error> {
+    fn measure(
+        &self,
+        loaded: &Loaded,
+        file: &Path,
+        overrides: &Overrides,
+        pair: &[Runtime; 2],
+    ) -> Result<Option<Pair>, Error> {
         let mut loaded = loaded.clone();
         loaded.experiment.runtimes = pair.to_vec();
         loaded.experiment.compare.baseline = Some(Selector::of(&pair[0]));
@@ -170,7 +186,7 @@ impl Bisection<'_> {
         restrictions.push(format!("bisect --from {} --to {}", pair[0].name, pair[1].name));
         let what = measure::Measurement {
             loaded: &loaded,
-            file: &self.arguments.spec,
+            file,
             place: self.place,
             wishes: Wishes { runtime: None, wait: self.arguments.wait, no_wait: false },
             overrides,
@@ -191,8 +207,9 @@ impl Bisection<'_> {
     ) -> Result<Option<Tried>, Error> {
         let tell = |text: &str| self.ui.labelled(&version.name, text);
         let mut loaded = loaded.clone();
-        for is_last in [false, true] {
-            let pair = match self.measure(&loaded, overrides, &[good.clone(), version.clone()]) {
+        let mut is_last = false;
+        loop {
+            let pair = match self.measure(&loaded, &self.arguments.spec, overrides, &[good.clone(), version.clone()]) {
                 Err(Error::Runtime(problem)) => {
                     tell(&format!("passed over: {problem}"));
                     return Ok(Some(Tried::Unusable));
@@ -204,6 +221,10 @@ impl Bisection<'_> {
                 tell(&format!("passed over: {}", pair.problem()));
                 return Ok(Some(Tried::Unusable));
             };
+            if let Some(why) = row.withheld().filter(|why| why.hides_the_value()) {
+                tell(&format!("passed over: {}", why.words()));
+                return Ok(Some(Tried::Unusable));
+            }
             let said = format!("{}, against {}", speedup(row), good.name);
             if row.is_judged() && !row.verdict.is_open() {
                 tell(&said);
@@ -218,31 +239,32 @@ impl Bisection<'_> {
             let Runs { max, .. } = loaded.experiment.runs;
             loaded.experiment.runs = Runs { min: max, max: max.saturating_mul(2).min(Runs::MOST) };
             tell(&format!("{said}; once more, with up to {} runs", loaded.experiment.runs.max));
+            is_last = true;
         }
-        Ok(Some(Tried::Unusable))
     }
 
     /// What the neighbours show: whether they differ, in which operator and node, and the files that repeat it.
-    fn found(&self, loaded: &Loaded, pair: &Pair, name: &str, neighbours: &[Runtime; 2]) -> Result<Lines, Error> {
+    fn found(&self, loaded: &Loaded, pair: &Pair, name: &str, neighbours: &[Runtime; 2]) -> Lines {
         let [good, bad] = neighbours;
-        let said = pair.rows().next().map_or_else(|| pair.problem(), speedup) + ", against " + &good.name;
+        let said = format!("{}, against {}", pair.said(), good.name);
         if !pair.rows().any(is_slower) {
             let text = format!("{name} is slower by {}, but from one version to the next: {said}", bad.name);
-            return Ok(vec![("result", text)]);
+            return vec![("result", text)];
         }
         let said = format!("slower from {} on: {name}, {said}", bad.name);
         let mut lines = vec![("result", said.clone())];
         let Some(of) = pair.results.explanations.first() else {
-            let problem = pair.results.cells.iter().find_map(|cell| cell.profile.as_ref()?.problem.clone());
-            lines.push(("operator", format!("unknown: {}", problem.unwrap_or_else(|| "no profile".to_owned()))));
-            return Ok(lines);
+            let why = pair.results.cells.iter().find_map(|cell| cell.profile.as_ref()?.unknown());
+            lines.push(("operator", format!("unknown, {}", why.unwrap_or_else(|| "no profile".to_owned()))));
+            return lines;
         };
         let is_longer = |difference: &Estimated| difference.low.is_some_and(|low| low > 0.0);
         let operator = of.rows.iter().find(|row| is_longer(&row.difference) && row.operator.is_some());
         let named = |row: &OperatorDifference| {
             format!("{} {}", row.operator.as_deref().unwrap_or_default(), grown(&row.difference, of))
         };
-        lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named)));
+        let doubt = if of.is_seen_again() { "" } else { "; without the profiler its processes did not differ so" };
+        lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named) + doubt));
         let node = of.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
         if let (Some(node), Some(cell)) = (node, pair.cell(&of.cell)) {
             let path = node.path.as_deref().unwrap_or_default();
@@ -253,24 +275,26 @@ impl Bisection<'_> {
             let culprit =
                 Culprit { experiment: &loaded.experiment, cell, paths, operator, runtimes: neighbours, found: &found };
             lines.push(("node", text));
-            lines.push(("written", self.write(&culprit, pair.job.served(&of.cell))?));
+            lines.push(("written", self.write(&culprit, pair.job.served(&of.cell))));
         }
-        Ok(lines)
+        lines
     }
 
     /// What was written and what it shows when it is measured, or why nothing was.
-    fn write(&self, culprit: &Culprit<'_>, served: Option<(&Path, &[ResolvedTensor])>) -> Result<String, Error> {
-        let Some(served) = served else { return Ok("nothing: this backend has no model file".to_owned()) };
+    fn write(&self, culprit: &Culprit<'_>, served: Option<(&Path, &[ResolvedTensor])>) -> String {
+        let Some(served) = served else { return "nothing: this backend has no model file".to_owned() };
         let file = match culprit.write(served, &self.arguments.output) {
             Ok(file) => file,
-            Err(problem) => return Ok(format!("nothing: {problem}")),
+            Err(problem) => return format!("nothing: {problem}"),
         };
         let overrides = Overrides { budget: self.arguments.budget, ..Overrides::default() };
-        let measured = self.measure(&specs::load(&file, &overrides)?, &overrides, culprit.runtimes)?;
-        let alone = |pair: &Pair| pair.rows().next().map_or_else(|| pair.problem(), speedup);
-        let alone = measured.as_ref().map_or("not measured".to_owned(), alone);
+        let loaded = specs::load(&file, &overrides);
+        let alone = match loaded.and_then(|loaded| self.measure(&loaded, &file, &overrides, culprit.runtimes)) {
+            Ok(measured) => measured.map_or("not measured".to_owned(), |pair| pair.said()),
+            Err(problem) => format!("not measured: {problem}"),
+        };
         let model = file.with_extension("onnx");
-        Ok(format!("{} and {}; the node alone: {alone}", model.display(), file.display()))
+        format!("{} and {}; the node alone: {alone}", model.display(), file.display())
     }
 }
 

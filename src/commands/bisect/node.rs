@@ -6,11 +6,10 @@ use onnx::ResolvedTensor;
 use reading::yaml::scalar;
 use serde_json::{Map, Value, json};
 
-use crate::commands::inspect::write_node;
+use crate::commands::inspect::{stem_of, write_node};
 use crate::experiment::{Experiment, Runtime};
 use crate::record::write_whole;
 use crate::results::Cell;
-use crate::spec::fitting_name;
 use crate::ui::error::Error;
 use crate::vocabulary::printable::printable_line;
 
@@ -36,7 +35,7 @@ impl Culprit<'_> {
     ///
     /// A node that cannot be taken out of its model, files that are there already, and what the system says.
     pub(super) fn write(&self, served: (&Path, &[ResolvedTensor]), folder: &Path) -> Result<PathBuf, Error> {
-        let name = Some(fitting_name(self.paths[0])).filter(|name| !name.is_empty()).unwrap_or("node".to_owned());
+        let name = stem_of(self.paths[0]);
         let [model, specification] = ["onnx", "yaml"].map(|end| folder.join(format!("{name}.{end}")));
         if specification.exists() {
             let message = format!("{} already exists", specification.display());
@@ -73,12 +72,12 @@ impl Culprit<'_> {
 
     /// What of the variant holds for one node too, in the words of a specification: not the precision, which the file has.
     fn variant(&self) -> Value {
-        const KEPT: [&str; 5] = ["graph_optimization", "execution", "session", "provider", "env"];
+        const KEPT: [&str; 6] = ["graph_optimization", "execution", "session", "provider", "env", "wrap"];
         let own = self.experiment.variants.iter().find(|variant| variant.name == self.cell.names.variant());
         let all = json!(own);
-        let is_set = |value: &Value| !value.is_null() && value.as_object().is_none_or(|map| !map.is_empty());
-        let kept = KEPT.iter().filter_map(|key| Some((*key, all.get(key)?.clone()))).filter(|(_, value)| is_set(value));
-        let mut variant: Map<String, Value> = kept.map(|(key, value)| (key.to_owned(), value)).collect();
+        let is_set = |value: &&Value| ![Value::Null, json!({}), json!([])].contains(value);
+        let kept = KEPT.iter().filter_map(|key| Some(((*key).to_owned(), all.get(key).filter(is_set)?.clone())));
+        let mut variant: Map<String, Value> = kept.collect();
         let mut threads = json!({ "intra": self.cell.threads });
         if let Some(inter) = own.and_then(|variant| variant.threads.inter) {
             threads["inter"] = inter.into();
@@ -100,7 +99,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-mlp.onnx");
         let text = "models: m.onnx\nvariants: [{ name: tuned, precision: fp16, threads: { inter: 2 }, graph_optimization: basic, \
-                    session: { session.x: 1 }, env: { A: b } }]\nruns: 9\n";
+                    session: { session.x: 1 }, env: { A: b }, wrap: [nice] }]\nruns: 9\n";
         std::fs::copy(&path, folder.path().join("m.onnx")).unwrap();
         let experiment = spec::parse("x.yaml", text, folder.path(), &[]).unwrap().experiment;
         let cell: Cell = serde_json::from_value(json!({
@@ -140,7 +139,7 @@ mod tests {
             (variant.threads.intra, variant.threads.inter, variant.precision),
             (Some(3), Some(2), Default::default())
         );
-        assert_eq!((&variant.session, &variant.env), (&own.session, &own.env));
+        assert_eq!((&variant.session, &variant.env, &variant.wrap), (&own.session, &own.env, &own.wrap));
         assert_eq!(variant.graph_optimization, own.graph_optimization);
         assert_eq!(onnx::load(&file.with_extension("onnx")).unwrap().graph.unwrap().node.len(), 1);
         assert!(

@@ -86,7 +86,7 @@ pub(super) fn operators(diff: &Diff) -> Vec<String> {
     let one = |row: &OperatorDifference| {
         let value = row.difference.value;
         let text = measured(Unit::Nanoseconds, value.abs(), None);
-        format!("{} {}{text}", row.operator.as_deref().unwrap_or("others"), if value < 0.0 { "-" } else { "+" })
+        format!("{} {}{text}", row.name(), if value < 0.0 { "-" } else { "+" })
     };
     let rows = diff.rows.iter().filter(|row| !row.operators.is_empty()).take(MOST_LINES);
     rows.map(|row| {

@@ -11,8 +11,6 @@ use super::{CellTime, Part, group};
 /// Where the difference of two latencies comes from: the rows and what is in no operator add up to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Explanation {
-    pub(crate) cell: usize,
-    pub(crate) baseline: usize,
     /// The latency of the cell less that of its baseline.
     pub(crate) difference_ns: f64,
     /// The same in the plain processes of the profile, which no row is scaled by: whether it was seen again.
@@ -21,7 +19,7 @@ pub(crate) struct Explanation {
     pub(crate) rows: Vec<Difference>,
     /// By node, the largest first.
     pub(crate) nodes: Vec<NodeDifference>,
-    /// What is in no operator.
+    /// What is in no operator whose time is known.
     pub(crate) between: Estimate,
     /// The part of the difference that is in operators; 1 is all.
     pub(crate) explained: f64,
@@ -38,52 +36,56 @@ pub(crate) struct Difference {
     pub(crate) difference: Estimate,
 }
 
-/// One side of a row.
+/// The nodes that do the same work, in the baseline and in the cell.
 #[derive(Default)]
-struct Side<'a> {
+struct Row<'a> {
     names: Vec<&'a str>,
-    nodes: u64,
-    parts: Vec<&'a Part>,
+    nodes: [u64; 2],
+    parts: [Vec<&'a Part>; 2],
 }
 
-/// Where the difference of a cell and its baseline comes from.
-pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Explanation {
+/// Where the difference of a cell and its baseline comes from; `None` where no operator's time is known on both sides. What
+/// others take, on a device that does not tell it, is in no operator.
+pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Explanation> {
     let shared = shared_processes(baseline, cell);
-    let mut rows: BTreeMap<&str, [Side<'_>; 2]> = BTreeMap::new();
+    let mut rows: BTreeMap<&str, Row<'_>> = BTreeMap::new();
     for (side, time) in [baseline, cell].into_iter().enumerate() {
         for (node, part) in time.profile.nodes.iter().zip(&time.nodes) {
             let operator = node.node.operator.as_str();
-            let row = &mut rows.entry(group(operator)).or_default()[side];
-            row.nodes += 1;
-            row.parts.extend(part);
+            let row = rows.entry(group(operator)).or_default();
+            row.nodes[side] += 1;
+            row.parts[side].extend(part);
             if !row.names.contains(&operator) {
                 row.names.push(operator);
             }
         }
     }
-    let row = |(group, [before, after]): (&str, [Side<'_>; 2])| {
-        let sum = |side: &Side<'_>| Part::sum(side.parts.iter().copied());
-        let mut names = before.names.clone();
-        names.extend(after.names.iter().filter(|name| !before.names.contains(name)));
+    let is_known = |row: &Row<'_>| [0, 1].iter().all(|side| row.parts[*side].len() as u64 == row.nodes[*side]);
+    let (rows, others): (BTreeMap<_, _>, BTreeMap<_, _>) = rows.into_iter().partition(|(_, row)| is_known(row));
+    let rest = |side: usize, time: &CellTime<'_>| {
+        let of_others = others.values().flat_map(|row| row.parts[side].iter().copied());
+        Part::sum(of_others.chain([&time.between]))
+    };
+    let between = rest(1, cell).less(&rest(0, baseline), &shared);
+    let nodes = differences(baseline, cell, &shared, |operator| rows.contains_key(group(operator)));
+    let row = |(group, Row { mut names, nodes, parts }): (&str, Row<'_>)| {
         names.sort_by_key(|name| *name != group);
-        let difference = sum(&after).less(&sum(&before), &shared);
-        Difference { operator: names.join(", "), nodes: [before.nodes, after.nodes], difference }
+        let [before, after] = parts.map(|parts| Part::sum(parts.into_iter()));
+        Difference { operator: names.join(", "), nodes, difference: after.less(&before, &shared) }
     };
     let mut rows: Vec<Difference> = rows.into_iter().map(row).collect();
     rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
     let difference_ns = cell.latency.value - baseline.latency.value;
     let plain = |time: &CellTime<'_>| mean(&time.profile.plain_ns).unwrap_or(0.0);
     let in_rows: f64 = rows.iter().map(|row| row.difference.value).sum();
-    Explanation {
-        cell: cell.cell,
-        baseline: baseline.cell,
+    (!rows.is_empty()).then(|| Explanation {
         difference_ns,
         seen_again_ns: plain(cell) - plain(baseline),
         rows,
-        nodes: differences(baseline, cell, &shared),
-        between: cell.between.less(&baseline.between, &shared),
+        nodes,
+        between,
         explained: in_rows / difference_ns,
-    }
+    })
 }
 
 /// The places of processes that ran near each other, on both sides; none where a side has others.

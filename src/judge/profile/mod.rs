@@ -10,9 +10,12 @@ mod nodes;
 mod operators;
 
 pub(crate) use explain::{Difference, Explanation, explain};
-pub(crate) use memory::{MemoryParts, memory};
+pub(crate) use memory::memory;
+pub use memory::{Arena, Memory};
 pub(crate) use nodes::NodeDifference;
 pub(crate) use operators::{Operator, group, macs, operators};
+
+use std::collections::HashSet;
 
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::moments::mean;
@@ -24,6 +27,9 @@ use crate::record::profiled::{CellProfile, ProfiledNode};
 
 /// A profiler that slows a cell by more than this shows times that say little.
 pub(crate) const INFLATED: f64 = 1.10;
+
+/// One that slows it by more than this costs more than it shows.
+pub(crate) const DROWNED: f64 = 2.0;
 
 /// Self times that add up to more than this share of the latency overlap.
 const OVERLAPPING: f64 = 1.05;
@@ -41,9 +47,8 @@ pub(crate) struct CellTime<'a> {
     pub(crate) executions: f64,
     /// The times of nodes together over the latency, where they overlap.
     pub(crate) overlap: Option<f64>,
-    /// Nodes that were only handed to a device: their times are in `between`.
-    pub(crate) handed_over: usize,
-    /// Each node's own time, in the profile's order; `None`: it was only handed to a device.
+    /// Each node's own time, in the profile's order; `None`: it, or another of its operator there, was only handed to a
+    /// device, and its time is in `between`.
     pub(crate) nodes: Vec<Option<Part>>,
     /// What is in no node.
     pub(crate) between: Part,
@@ -114,8 +119,7 @@ impl<'a> CellTime<'a> {
             return None;
         }
         let processes = profile.processes.len();
-        let known_in =
-            |process: usize| profile.nodes.iter().filter_map(|node| *node.self_ns.get(process)?).sum::<f64>();
+        let known_in = |process: usize| profile.nodes.iter().filter_map(|node| node.self_ns[process]).sum::<f64>();
         let known: Vec<f64> = (0..processes).map(known_in).collect();
         let executions: f64 = profile.nodes.iter().map(|node| node.executions).sum();
         let Cost { between_ns, execution_ns } = Cost::of(profile, &known, executions)?;
@@ -127,14 +131,15 @@ impl<'a> CellTime<'a> {
             latency_ns / all.max(1.0)
         };
         let scale: Vec<f64> = (0..processes).map(without).collect();
-        let part = |node: &ProfiledNode| {
-            let values = node.self_ns.iter().zip(&scale);
-            let own =
-                |(self_ns, scale): (&Option<f64>, &f64)| Some(((*self_ns)? - execution_ns * node.executions) * scale);
-            values.map(own).collect::<Option<Vec<f64>>>().map(|values| Part { values })
+        let kind = |node: &'a ProfiledNode| (node.node.operator.as_str(), node.node.provider.as_str());
+        let unknown: HashSet<(&str, &str)> =
+            profile.nodes.iter().filter(|node| node.self_ns.contains(&None)).map(kind).collect();
+        let part = |node: &'a ProfiledNode| {
+            let own = |(self_ns, scale): (&f64, &f64)| (self_ns - execution_ns * node.executions) * scale;
+            let values = node.self_ns.iter().flatten().zip(&scale).map(own).collect();
+            (!unknown.contains(&kind(node))).then_some(Part { values })
         };
         let nodes: Vec<Option<Part>> = profile.nodes.iter().map(part).collect();
-        let handed_over = nodes.iter().filter(|part| part.is_none()).count();
         let in_nodes = Part::sum(nodes.iter().flatten());
         let rest = |process: usize| latency_ns - in_nodes.values.get(process).copied().unwrap_or(0.0);
         let between = Part { values: (0..processes).map(rest).collect() };
@@ -146,7 +151,6 @@ impl<'a> CellTime<'a> {
             cost_ns: execution_ns,
             executions,
             overlap,
-            handed_over,
             nodes,
             between,
             latency,

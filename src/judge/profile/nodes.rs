@@ -30,8 +30,9 @@ struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    fn all(time: &'a CellTime<'_>) -> Vec<Self> {
-        let timed = time.profile.nodes.iter().zip(&time.nodes).filter_map(|(node, part)| {
+    fn all(time: &'a CellTime<'_>, is_meant: impl Fn(&str) -> bool) -> Vec<Self> {
+        let nodes = time.profile.nodes.iter().zip(&time.nodes);
+        let timed = nodes.filter(|(node, _)| is_meant(&node.node.operator)).filter_map(|(node, part)| {
             let output = node.node.outputs.first().map_or("", String::as_str);
             Some(Timed {
                 path: &node.node.path,
@@ -44,7 +45,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Every node that both sides have, and what is left: the largest difference first, what is left last.
+/// Every node of an operator that is meant that both sides have, and what is left: the largest difference first, what is left last.
 ///
 /// A node is the one of its path on the other side, and where names differ the next one that does the same work (method 5.8)
 /// and gives an output of the same sizes.
@@ -52,8 +53,9 @@ pub(super) fn differences(
     baseline: &CellTime<'_>,
     cell: &CellTime<'_>,
     shared: &[(usize, usize)],
+    is_meant: impl Fn(&str) -> bool,
 ) -> Vec<NodeDifference> {
-    let (before, after) = (Timed::all(baseline), Timed::all(cell));
+    let (before, after) = (Timed::all(baseline, &is_meant), Timed::all(cell, &is_meant));
     let (mut pairs, before, after) = paired(&before, &after, |node| (node.path, ""));
     let (by_work, before, after) = paired(&before, &after, |node| (group(node.operator), node.sizes));
     pairs.extend(by_work);

@@ -52,7 +52,7 @@ fn what_the_profiler_costs_is_taken_off() {
     assert!((value(&time, "Relu") - 79_800.0).abs() < 400.0, "{}", value(&time, "Relu"));
     assert!(time.between.estimate().value.abs() < 400.0);
     assert!((1.13..1.14).contains(&time.slowdown.value), "{}", time.slowdown.value);
-    assert_eq!((time.overlap, time.handed_over, time.executions), (None, 0, 3.0));
+    assert_eq!((time.overlap, time.executions), (None, 3.0));
 }
 
 #[test]
@@ -71,9 +71,20 @@ fn nodes_that_overlap_and_nodes_on_a_device_are_told() {
     let mut on_device = profile(0, 50_000.0, &[("Conv", 45_000.0), ("Relu", 1_000.0)], 0.0, 0.0);
     on_device.nodes[0].self_ns = vec![None; 5];
     let time = CellTime::of(&on_device, Some(estimate(50_000.0))).expect("a profile");
-    assert_eq!((time.handed_over, time.of_operator("Conv")), (1, None));
+    assert_eq!((&time.nodes[0], time.of_operator("Conv")), (&None, None));
     assert!((time.between.estimate().value - 49_000.0).abs() < 100.0);
     assert!(operators(&time).iter().any(|row| row.operator == "Conv" && row.time.is_none()));
+}
+
+#[test]
+fn an_operator_is_unknown_where_one_of_its_nodes_is() {
+    for unknown in 0..3 {
+        let mut profile = profile(0, 50_000.0, &[("Conv", 9_000.0), ("Conv", 9_000.0), ("Conv", 9_000.0)], 0.0, 0.0);
+        profile.nodes[unknown].self_ns = vec![None; 5];
+        let time = CellTime::of(&profile, Some(estimate(50_000.0))).expect("a profile");
+        assert_eq!(operators(&time)[0].time, None);
+        assert!((time.between.estimate().value - 50_000.0).abs() < 1e-6);
+    }
 }
 
 #[test]
@@ -99,7 +110,7 @@ fn differences_are_paired_and_add_up() {
         profile(1, 60_000.0, &[("QLinearConv", 45_000.0), ("Relu", 9_000.0), ("Cast", 5_000.0)], 1_000.0, 1_000.0);
     let [one, other] = [(&before, 100_000.0), (&after, 60_000.0)]
         .map(|(profile, latency)| CellTime::of(profile, Some(estimate(latency))).expect("a profile"));
-    let found = explain(&one, &other);
+    let found = explain(&one, &other).expect("rows");
     let names: Vec<&str> = found.rows.iter().map(|row| row.operator.as_str()).collect();
     assert_eq!(names, ["Conv, QLinearConv", "Cast", "Relu"]);
     let all: f64 = found.rows.iter().map(|row| row.difference.value).sum();
@@ -109,7 +120,25 @@ fn differences_are_paired_and_add_up() {
     // Of processes that one side alone has nothing is paired.
     let others = CellProfile { processes: (10..15).collect(), ..after.clone() };
     let apart = CellTime::of(&others, Some(estimate(60_000.0))).expect("a profile");
-    assert!(explain(&one, &apart).rows.iter().all(|row| row.difference.n == 0));
+    assert!(explain(&one, &apart).expect("rows").rows.iter().all(|row| row.difference.n == 0));
+}
+
+#[test]
+fn operators_that_a_device_hides_are_in_no_row_of_a_comparison() {
+    let nodes = [("Conv", 30_000.0), ("Relu", 10_000.0), ("Relu", 5_000.0)];
+    let on_cpu = profile(0, 50_000.0, &nodes, 0.0, 0.0);
+    let mut mixed = profile(1, 40_000.0, &nodes, 0.0, 0.0);
+    mixed.nodes[2].self_ns = vec![None; 5];
+    let mut on_device = mixed.clone();
+    on_device.nodes.iter_mut().for_each(|node| node.self_ns = vec![None; 5]);
+    let [cpu, mixed, device] = [(&on_cpu, 50_000.0), (&mixed, 40_000.0), (&on_device, 40_000.0)]
+        .map(|(profile, latency)| CellTime::of(profile, Some(estimate(latency))).expect("a profile"));
+    let found = explain(&cpu, &mixed).expect("a row");
+    assert_eq!(found.rows.iter().map(|row| row.operator.as_str()).collect::<Vec<_>>(), ["Conv"]);
+    assert!((found.rows[0].difference.value + found.between.value + 10_000.0).abs() < 1e-3);
+    assert_eq!(found.nodes.len(), 1);
+    assert_eq!(explain(&cpu, &device), None);
+    assert_eq!(explain(&device, &device), None);
 }
 
 /// Nodes by name, operator, output and time, as a cell of that time.
@@ -133,7 +162,7 @@ fn matched(before: &[(&str, &str, &str, f64)], after: &[(&str, &str, &str, f64)]
         let names = row.paths.as_ref().map_or_else(|| format!("{:?}", row.nodes), |[from, to]| format!("{from}>{to}"));
         format!("{names} {:+.0}", row.difference.value / 1e3)
     };
-    explain(&one, &other).nodes.iter().map(row).collect()
+    explain(&one, &other).expect("rows").nodes.iter().map(row).collect()
 }
 
 #[test]
@@ -160,10 +189,11 @@ fn memory_is_what_was_there_before_loading_and_what_was_added() {
     profile.arena = Some(Arena { before_bytes: 20, held_bytes: 40 });
     profile.nodes[0].node.live_bytes = Some(35);
     profile.nodes[1].node.live_bytes = Some(24);
+    profile.nodes[0].node.path = "/layer.0/Conv".to_owned();
     let found = memory(&profile).expect("it is known");
     assert_eq!((found.before_load, found.loading, found.running), (11.0, 39.0, 12.0));
     let arena = found.arena.expect("an arena");
-    assert_eq!((arena.weights, arena.activations, arena.node.as_str(), arena.held), (20, 15, "n0", 40));
+    assert_eq!((arena.weights, arena.activations, arena.node.as_str(), arena.held), (20, 15, "/layer.0/Conv", 40));
     assert_eq!(arena.live, [15, 4]);
 }
 

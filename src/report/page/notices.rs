@@ -106,11 +106,12 @@ fn partial(reader: &Reader<'_>) -> Vec<String> {
     let measured = &results.measured;
     let mut sentences = Vec::new();
     if !measured.complete {
-        let of = measured.runs_planned.map_or_else(String::new, |planned| format!("of {planned} "));
-        sentences.push(format!(
-            "The record is not complete: {} {of}runs are done. Continue with `perfrun run --resume`.",
-            measured.runs_done
-        ));
+        let done = match measured.runs_planned {
+            Some(planned) if planned == measured.runs_done => "all runs are done, but not what follows them".to_owned(),
+            Some(planned) => format!("{} of {planned} runs are done", measured.runs_done),
+            None => format!("{} runs are done", measured.runs_done),
+        };
+        sentences.push(format!("The record is not complete: {done}. Continue with `perfrun run --resume`."));
     }
     if let Some(budget) = &measured.budget {
         let enough = match measured.runs_wanted {

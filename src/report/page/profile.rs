@@ -5,12 +5,12 @@ use statistics::interval::Estimate;
 use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, name_among};
 use crate::experiment::Axis;
-use crate::report::format::{self, Column, Scale, bytes, magnitude, percent, scale};
+use crate::report::format::{self, Column, bytes, magnitude, percent, scale};
 use crate::results::{
-    CONFIDENCE, Cell, Estimated, Explained, INFLATED, Memory, NodeDifference, OperatorDifference, OperatorTime, Profile,
+    CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, Memory, OperatorDifference, OperatorTime, Profile,
 };
 use crate::vocabulary::metric::{LATENCY, Unit};
-use crate::vocabulary::wording::count;
+use crate::vocabulary::wording::{capitalized, count, some};
 
 /// The part of a page that these tables stand in.
 pub(super) const PART: &str = "profile";
@@ -18,11 +18,11 @@ pub(super) const PART: &str = "profile";
 /// More comparisons, or cells, than these are left to `results.json`.
 const MOST_TABLES: usize = 12;
 
-/// An explanation names a reason where operators hold this part of the difference.
-const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-
-/// What is in no node.
-const BETWEEN: &str = "runtime, between nodes";
+/// What is in no node whose time is known.
+fn rest_of(profiles: &[&Profile]) -> &'static str {
+    let has_hidden = profiles.iter().any(|profile| profile.handed_over > 0);
+    if has_hidden { "on the device, and between nodes" } else { "runtime, between nodes" }
+}
 
 /// The tables of all cells that were profiled.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
@@ -36,8 +36,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
             Section::new(PART, &id("operators", cell), &format!("{name} by operator"), operators(cell, profile));
         let by_node = Section::new(PART, &id("nodes", cell), &format!("{name}, longest nodes"), nodes(profile));
         let memory = profile.memory.as_ref();
-        let memory =
-            memory.map(|it| Section::new(PART, &id("memory", cell), &format!("{name}, memory"), memory_table(it)));
+        let memory = memory
+            .map(|it| Section::new(PART, &id("memory", cell), &format!("{name}, memory"), memory_table(cell, it)));
         [Some(by_operator), Some(by_node).filter(|_| !profile.nodes.is_empty()), memory].into_iter().flatten()
     });
     explained.chain(times).collect()
@@ -51,11 +51,11 @@ fn estimate(of: &Estimated) -> Estimate {
     of.estimate(CONFIDENCE)
 }
 
-/// The unit in which times of one table are read together.
-fn unit_of<'a>(times: impl Iterator<Item = &'a Estimated>) -> Scale {
-    // The longest decide: short ones have decimals.
-    let longest = times.map(|time| time.value.abs()).fold(0.0, f64::max);
-    scale(Unit::Nanoseconds, [longest])
+/// Times of one table, in the unit of the longest: short ones have decimals.
+fn column_of<'a>(times: impl Iterator<Item = &'a Estimated>) -> Column {
+    let times: Vec<Estimate> = times.map(estimate).collect();
+    let longest = times.iter().map(|time| time.value.abs()).fold(0.0, f64::max);
+    Column::fit_to(scale(Unit::Nanoseconds, [longest]), &times)
 }
 
 /// `84 %`, `5.2 %`.
@@ -70,80 +70,67 @@ fn signed_time(column: &Column, of: &Estimated) -> String {
     if of.value > 0.0 && text.starts_with(|first: char| first.is_ascii_digit()) { format!("+{text}") } else { text }
 }
 
-/// The last columns of a table of differences.
-fn difference_columns(column: &Column) -> [TableColumn; 2] {
-    [
-        TableColumn::number(column.heading("difference"))
-            .of("time of an inference, the cell's less the baseline's, with its 95 % interval over processes"),
-        TableColumn::number("of the difference").of("part of the difference of both latencies"),
-    ]
-}
-
-/// A row's cells of these columns.
-fn difference_cells(column: &Column, of: &Explained, difference: &Estimated) -> [TableCell; 2] {
-    let value = difference.value;
-    let part = if of.difference_ns == 0.0 {
-        TableCell::nothing()
-    } else {
-        let part = value / of.difference_ns;
-        TableCell::number(part_of(part), part)
-    };
-    [TableCell::number(signed_time(column, difference), value), part]
+/// Adds the last columns of a table of differences.
+fn add_difference<'r, R>(
+    table: &mut Columns<'r, R>,
+    of: &Explained,
+    column: &Column,
+    time: fn(&'r R) -> &'r Estimated,
+) {
+    let meaning = "time of an inference, the cell's less the baseline's, with its 95 % interval over processes";
+    table.add(TableColumn::number(column.heading("difference")).of(meaning), |row| {
+        Some(TableCell::number(signed_time(column, time(row)), time(row).value))
+    });
+    let meaning = "part of the difference of both latencies";
+    table.add_known(TableColumn::number("of the difference").of(meaning), |row| {
+        of.is_seen_again().then_some(())?;
+        let part = time(row).value / of.difference_ns;
+        part.is_finite().then(|| TableCell::number(part_of(part), part))
+    });
 }
 
 /// Where the difference of a comparison comes from, by operator.
 fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
-    let all: Vec<Estimate> = of.rows.iter().map(|row| &row.difference).chain([&of.between]).map(estimate).collect();
-    let column = Column::fit_to(unit_of(of.rows.iter().map(|row| &row.difference)), &all);
-    let row = |name: &str, nodes: String, difference: &Estimated| {
-        let [time, part] = difference_cells(&column, of, difference);
-        TableRow::from(vec![TableCell::text(name), TableCell::text(nodes), time, part])
-    };
-    let named = |of: &OperatorDifference| {
-        let nodes = if of.nodes[0] == of.nodes[1] {
-            of.nodes[0].to_string()
-        } else {
-            format!("{} to {}", of.nodes[0], of.nodes[1])
-        };
-        row(of.operator.as_deref().unwrap_or("others"), nodes, &of.difference)
-    };
     let total = Estimated { value: of.difference_ns, low: None, high: None, n: 0, supported: None };
-    let rows = of.rows.iter().map(named);
-    let rows = rows.chain([row(BETWEEN, String::new(), &of.between), row("all", String::new(), &total)]).collect();
-    let [time, part] = difference_columns(&column);
-    let columns = vec![
-        TableColumn::text("operator").of("what does the same work on both sides: fused, quantised or plain"),
-        TableColumn::number("nodes").of("of the baseline, and of the cell where it has others"),
-        time,
-        part,
-    ];
-    let notes = explained_words(of).into_iter().collect();
+    let named = of.rows.iter().map(|row| (row.name(), Some(row.nodes), &row.difference));
+    let profiles: Vec<&Profile> =
+        [&of.baseline, &of.cell].iter().filter_map(|id| reader.cell(id)?.profile.as_ref()).collect();
+    let rest = (rest_of(&profiles), None, &of.between);
+    let rows: Vec<_> = named.chain([rest, ("all", None, &total)]).collect();
+    let column = column_of(rows.iter().map(|(.., time)| *time).filter(|time| time.low.is_some()));
+
+    let mut table = Columns::of(&rows);
+    let meaning = "what does the same work on both sides: fused, quantised or plain";
+    table.add(TableColumn::text("operator").of(meaning), |(name, ..)| Some(TableCell::text(*name)));
+    let meaning = "of the baseline, and of the cell where it has others";
+    table.add(TableColumn::number("nodes").of(meaning), |(_, nodes, _)| {
+        Some(TableCell::text(match nodes {
+            Some([before, after]) if before == after => before.to_string(),
+            Some([before, after]) => format!("{before} to {after}"),
+            None => String::new(),
+        }))
+    });
+    add_difference(&mut table, of, &column, |(.., time)| time);
     let title = format!("{}, by operator", pair_of(reader, of));
-    Section::new(PART, &format!("explained-{}", of.cell), &title, Table { columns, rows, notes })
+    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(of)]))
 }
 
 /// Which nodes a comparison's difference is in; nothing where none is known.
 fn node_differences(reader: &Reader<'_>, of: &Explained) -> Option<Section> {
-    let all: Vec<Estimate> = of.nodes.iter().map(|node| estimate(&node.difference)).collect();
-    let column = Column::fit_to(unit_of(of.nodes.iter().map(|node| &node.difference)), &all);
-    let named = |node: &NodeDifference| {
+    let column = column_of(of.nodes.iter().map(|node| &node.difference));
+    let mut table = Columns::of(&of.nodes);
+    let meaning = "by its path, else the next one with the same work and sizes on both sides";
+    table.add(TableColumn::text("node").of(meaning), |node| {
         let [before, after] = node.nodes;
         let alone = || format!("without a partner: {before} of the baseline, {after} of the cell");
-        let name = node.path.clone().unwrap_or_else(alone);
         let former = node.baseline_path.as_ref().map(|path| format!(" (was {path})")).unwrap_or_default();
-        let [time, part] = difference_cells(&column, of, &node.difference);
-        TableRow::from(vec![TableCell::text(name + &former), TableCell::text(&node.operator), time, part])
-    };
-    let [time, part] = difference_columns(&column);
-    let columns = vec![
-        TableColumn::text("node").of("by its path, else the next one with the same work and sizes on both sides"),
-        TableColumn::text("operator"),
-        time,
-        part,
-    ];
-    let table = Table { columns, rows: of.nodes.iter().map(named).collect(), notes: Vec::new() };
+        Some(TableCell::text(node.path.clone().unwrap_or_else(alone) + &former))
+    });
+    table.add(TableColumn::text("operator"), |node| Some(TableCell::text(&node.operator)));
+    add_difference(&mut table, of, &column, |node| &node.difference);
     let title = format!("{}, by node", pair_of(reader, of));
-    (!of.nodes.is_empty()).then(|| Section::new(PART, &format!("explained-nodes-{}", of.cell), &title, table))
+    let section = || Section::new(PART, &format!("explained-nodes-{}", of.cell), &title, table.table(Vec::new()));
+    (!of.nodes.is_empty()).then(section)
 }
 
 /// `squeezenet, b1: int8 against fp32`.
@@ -159,24 +146,27 @@ fn pair_of(reader: &Reader<'_>, of: &Explained) -> String {
 }
 
 /// `Operators explain 98 % of the difference of 4.19 ms. The plain processes of the profile differ by 4.05 ms.`
-fn explained_words(of: &Explained) -> Option<String> {
-    let explained = of.explained?;
+fn explained_words(of: &Explained) -> String {
     let [difference, again] =
         [of.difference_ns, of.seen_again_ns].map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
-    let is_seen = EXPLAINED.contains(&(of.seen_again_ns / of.difference_ns));
-    let doubt = if is_seen { "" } else { ", so these rows may not be the reason" };
-    Some(format!(
-        "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {}{again}{doubt}.",
-        percent(explained),
-        if of.seen_again_ns * of.difference_ns < 0.0 { "-" } else { "" },
-    ))
+    match of.explained.filter(|_| of.is_seen_again()) {
+        Some(explained) => format!(
+            "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
+            percent(explained)
+        ),
+        None => {
+            let sign = if of.seen_again_ns * of.difference_ns < 0.0 { "-" } else { "" };
+            format!(
+                "The latencies differ by {difference}, the plain processes of the profile by {sign}{again}: these rows may not be the reason."
+            )
+        }
+    }
 }
 
 /// The nodes of a cell by operator, then the time between nodes.
 fn operators(cell: &Cell, profile: &Profile) -> Table {
-    let between = profile.between.as_ref();
-    let times = || profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between);
-    let column = Column::fit_to(unit_of(times()), &times().map(estimate).collect::<Vec<_>>());
+    let between = profile.between.as_ref().filter(|_| profile.has_times());
+    let column = column_of(profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between));
     let latency = cell.metrics.get(LATENCY.name).map(|latency| latency.value);
     // The last row is of no operator.
     let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
@@ -184,19 +174,19 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
 
     let mut table = Columns::of(&rows);
     table.add(TableColumn::text("operator").of("as executed, after the runtime's fusions"), |row| {
-        Some(TableCell::text(row.map_or(BETWEEN, |row| row.operator.as_deref().unwrap_or("others"))))
+        Some(TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name)))
     });
     table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
     table.add_known(TableColumn::text("provider").of("what executes them"), |row| {
         Some(TableCell::text(provider(row.as_ref()?.provider.as_deref()?)))
     });
-    table.add(TableColumn::number("share").of("part of the latency"), |row| {
+    table.add_known(TableColumn::number("share").of("part of the latency"), |row| {
         let time = time_of(*row)?;
         Some(TableCell::number(part_of(time / latency?), time))
     });
     let meaning = "their own time in an inference, what runs in them left out, with its 95 % interval over processes";
-    table.add(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
-        Some(row) => Some(operator_time(&column, row, profile.cost_ns)),
+    table.add_known(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
+        Some(row) => profile.has_times().then(|| operator_time(&column, row, profile.cost_ns)),
         None => between.map(|time| TableCell::number(column.value(&estimate(time)), time.value)),
     });
     table.add_known(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"), |row| {
@@ -235,20 +225,26 @@ fn provider(name: &str) -> &str {
 
 /// What the numbers are worth, sentences.
 fn notes(profile: &Profile) -> Vec<String> {
+    if let Some(why) = profile.unknown() {
+        return vec![capitalized(&why) + "."];
+    }
     let mut notes = Vec::new();
     if let Some(slowdown) = &profile.slowdown {
         let interval = estimate(slowdown).interval;
         notes.push(format!(
-            "{} with the profiler, each of {} or more inferences. It makes an inference {} times as long; {} were taken off each of {} executions of a node.",
-            if profile.processes == 1 { "1 process".to_owned() } else { format!("{} processes", profile.processes) },
+            "{} of processes, with the profiler and without, each of {} or more inferences. The profiler makes an inference {} times as long; {} were taken off each of {} executions of a node.",
+            count(profile.processes.into(), "pair"),
             profile.inferences,
             format::ratio(slowdown.value, interval).replacen('x', "", 1),
             format::measured(Unit::Nanoseconds, profile.cost_ns, None),
             format::fixed(profile.executions, 0),
         ));
-        if slowdown.value > INFLATED {
-            notes.push("That is much: trust the shares more than the times.".to_owned());
-        }
+        let doubt = match slowdown.value {
+            DROWNED.. => Some("It takes longer than the nodes: times and shares say little."),
+            INFLATED.. => Some("That is much: trust the shares more than the times."),
+            _ => None,
+        };
+        notes.extend(doubt.map(str::to_owned));
     }
     notes.extend(
         profile
@@ -257,9 +253,10 @@ fn notes(profile: &Profile) -> Vec<String> {
     );
     if profile.handed_over > 0 {
         notes.push(format!(
-            "{} of {} run on a device whose times this build of the runtime does not tell: they are in `{BETWEEN}`.",
+            "{} of {} run on a device whose times this build of the runtime does not tell: they are in `{}`.",
             profile.handed_over,
-            count(profile.all_nodes, "node")
+            count(profile.all_nodes, "node"),
+            rest_of(&[profile])
         ));
     }
     notes.extend(profile.problem.as_ref().map(|problem| format!("Not every process was profiled: {problem}.")));
@@ -268,40 +265,37 @@ fn notes(profile: &Profile) -> Vec<String> {
 
 /// The longest nodes of a cell.
 fn nodes(profile: &Profile) -> Table {
-    let times: Vec<Estimate> = profile.nodes.iter().map(|node| estimate(&node.time)).collect();
-    let column = Column::fit_to(unit_of(profile.nodes.iter().map(|node| &node.time)), &times);
-    let rows = profile.nodes.iter().map(|node| {
-        TableRow::from(vec![
-            TableCell::text(&node.path),
-            TableCell::text(&node.operator),
-            TableCell::number(column.value(&estimate(&node.time)), node.time.value),
-            node.macs.map_or_else(TableCell::nothing, |macs| TableCell::number(magnitude(macs), macs as f64)),
-            node.output.as_ref().map_or_else(TableCell::nothing, TableCell::text),
-        ])
+    let column = column_of(profile.nodes.iter().map(|node| &node.time));
+    let mut table = Columns::of(&profile.nodes);
+    table.add(TableColumn::text("node").of("the nodes that it runs in, then its own name"), |node| {
+        Some(TableCell::text(&node.path))
     });
-    let columns = vec![
-        TableColumn::text("node").of("the nodes that it runs in, then its own name"),
-        TableColumn::text("operator"),
-        TableColumn::number(column.heading("time"))
-            .of("its own time in an inference, with its 95 % interval over processes"),
-        TableColumn::number("MACs"),
-        TableColumn::text("output").of("type and shape"),
-    ];
+    table.add(TableColumn::text("operator"), |node| Some(TableCell::text(&node.operator)));
+    let meaning = "its own time in an inference, with its 95 % interval over processes";
+    table.add(TableColumn::number(column.heading("time")).of(meaning), |node| {
+        Some(TableCell::number(column.value(&estimate(&node.time)), node.time.value))
+    });
+    table.add_known(TableColumn::number("MACs"), |node| {
+        Some(TableCell::number(magnitude(node.macs?), node.macs? as f64))
+    });
+    table.add(TableColumn::text("output").of("type and shape"), |node| node.output.as_ref().map(TableCell::text));
     let more = profile.all_nodes.saturating_sub(profile.nodes.len() as u64);
     let notes = (more > 0).then(|| format!("{} more; `profile.parquet` in the record has all.", count(more, "node")));
-    Table { columns, rows: rows.collect(), notes: notes.into_iter().collect() }
+    table.table(notes.into_iter().collect())
 }
 
 /// What the memory of a cell is made of.
-fn memory_table(memory: &Memory) -> Table {
+fn memory_table(cell: &Cell, memory: &Memory) -> Table {
     let peak = memory.peak();
     let row = |name: String, value: f64| {
         let part = value / peak.max(1.0);
         let cells = [TableCell::number(bytes(value as u64), value), TableCell::number(part_of(part), part)];
         TableRow::from([TableCell::text(name)].into_iter().chain(cells).collect::<Vec<_>>())
     };
-    let weights = memory.arena.as_ref().map(|arena| format!(", {} of it weights", bytes(arena.weights)));
-    let activations = memory.arena.as_ref().map(|arena| format!(", {} of it activations", bytes(arena.activations)));
+    // That of a device has memory of its own.
+    let own = memory.arena.as_ref().filter(|_| cell.is_on_cpu());
+    let weights = own.map(|arena| format!(", {} of it weights", bytes(arena.weights)));
+    let activations = own.map(|arena| format!(", {} of it activations", bytes(arena.activations)));
     let rows = vec![
         row("libraries, inputs and the process".to_owned(), memory.before_load),
         row(format!("loading the model{}", weights.unwrap_or_default()), memory.loading),
@@ -315,10 +309,14 @@ fn memory_table(memory: &Memory) -> Table {
     ];
     let arena = memory.arena.as_ref();
     let notes = arena.map(|arena| {
+        let (node, held) = (&arena.node, bytes(arena.held));
+        let on_device = || {
+            let (weights, activations) = (bytes(arena.weights), bytes(arena.activations));
+            format!("On the device: {weights} of weights and at most {activations} of activations. ")
+        };
+        let on_device = own.is_none().then(on_device).unwrap_or_default();
         format!(
-            "Activations are largest at the end of {}. The runtime holds {} for both, in use or not.",
-            arena.node,
-            bytes(arena.held)
+            "{on_device}Activations are largest at the end of {node}. The runtime holds {held} for both, in use or not."
         )
     });
     Table { columns, rows, notes: notes.into_iter().collect() }
@@ -330,19 +328,25 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let cells = reader.shown();
     let differs = |of: &&Explained| {
         let row = reader.cell(&of.cell).and_then(|cell| reader.against(cell));
-        row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference())
+        row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference()) && is_readable(reader, of)
     };
     let explained: Vec<&Explained> = reader.results.explanations.iter().filter(differs).collect();
-    let times = cells.iter().filter_map(|cell| {
+    let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
+    let mut times = Vec::new();
+    for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
         let name = reader.short_path(&cell.id);
-        let profile = cell.profile.as_ref()?;
-        match (&profile.between, &profile.problem) {
-            (Some(_), _) => explained.is_empty().then(|| format!("{name}: {}", shares(cell, profile))),
-            (None, problem) => Some(format!("{name}: no profile: {}", problem.as_deref().unwrap_or("nothing ran"))),
+        match profile.unknown() {
+            None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
+            None => {}
+            Some(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(name),
+                None => unknown.push((why, vec![name])),
+            },
         }
-    });
+    }
+    let unknown = unknown.into_iter().map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
     let explained = explained.iter().map(|of| explained_line(reader, of));
-    let mut lines: Vec<String> = explained.chain(times).collect();
+    let mut lines: Vec<String> = explained.chain(times).chain(unknown).collect();
     if lines.len() > MOST_LINES {
         let more = lines.split_off(MOST_LINES - 1).len();
         lines.push(format!("{more} more in the report"));
@@ -354,11 +358,6 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
 const TOLD: f64 = 0.05;
 const MOST_TOLD: usize = 4;
 
-/// `Conv` of `Conv, QLinearConv`.
-fn in_short(row: &OperatorDifference) -> &str {
-    row.operator.as_deref().map_or("others", |names| names.split(", ").next().unwrap_or(names))
-}
-
 /// `int8 against fp32, -0.64 ms: Conv -0.71, Concat +0.08`.
 fn explained_line(reader: &Reader<'_>, of: &Explained) -> String {
     let unit = scale(Unit::Nanoseconds, [of.difference_ns.abs()]);
@@ -367,7 +366,7 @@ fn explained_line(reader: &Reader<'_>, of: &Explained) -> String {
         format::signed(scaled, format::significant_decimals(of.difference_ns / unit.factor, 2).max(0))
     };
     let rows = of.rows.iter().filter(|row| row.difference.value.abs() >= TOLD * of.difference_ns.abs()).take(MOST_TOLD);
-    let rows: Vec<String> = rows.map(|row| format!("{} {}", in_short(row), told(row.difference.value))).collect();
+    let rows: Vec<String> = rows.map(|row| format!("{} {}", row.in_short(), told(row.difference.value))).collect();
     format!("{}, {} {}: {}", pair_of(reader, of), told(of.difference_ns), unit.unit, rows.join(", "))
 }
 
@@ -378,8 +377,18 @@ fn shares(cell: &Cell, profile: &Profile) -> String {
     let rows = rows.filter(|(_, share)| *share >= TOLD).take(MOST_TOLD);
     let rows: Vec<String> = rows.map(|(operator, share)| format!("{operator} {}", percent(share))).collect();
     let slowdown = profile.slowdown.filter(|slowdown| slowdown.value > INFLATED);
+    if let Some(slowdown) = slowdown.filter(|slowdown| slowdown.value > DROWNED) {
+        let times = format::ratio(slowdown.value, None);
+        return format!("nodes too short for the profiler, which makes an inference {times} as long");
+    }
     let slowdown = slowdown.map(|slowdown| format!("; the profiler adds {}", percent(slowdown.value - 1.0)));
     rows.join(", ") + &slowdown.unwrap_or_default()
+}
+
+/// Whether on both sides the profiler took less than the nodes.
+fn is_readable(reader: &Reader<'_>, of: &Explained) -> bool {
+    let slowdown = |id: &String| reader.cell(id)?.profile.as_ref()?.slowdown;
+    [&of.cell, &of.baseline].into_iter().filter_map(slowdown).all(|slowdown| slowdown.value <= DROWNED)
 }
 
 /// `saves 9.0 ms in Conv`: the first reason why one cell is faster than another, where operators explain most of the
@@ -388,8 +397,7 @@ pub(super) fn reason(reader: &Reader<'_>, faster: &str, slower: &str) -> Option<
     let is_it =
         |of: &&Explained| [(faster, slower), (slower, faster)].contains(&(of.cell.as_str(), of.baseline.as_str()));
     let of = reader.results.explanations.iter().find(is_it)?;
-    let shares = [of.explained?, of.seen_again_ns / of.difference_ns];
-    shares.iter().all(|share| EXPLAINED.contains(share)).then_some(())?;
+    (of.is_reason() && is_readable(reader, of)).then_some(())?;
     // Less than the other's.
     let sign = if of.cell == faster { -1.0 } else { 1.0 };
     let saved = |row: &&OperatorDifference| row.difference.value * sign > 0.0;
@@ -398,5 +406,5 @@ pub(super) fn reason(reader: &Reader<'_>, faster: &str, slower: &str) -> Option<
         ends.is_some_and(|(low, high)| low * sign > 0.0 && high * sign > 0.0)
     })?;
     let own = format::measured(Unit::Nanoseconds, first.difference.value.abs(), None);
-    Some(format!("saves {own} in {}", in_short(first)))
+    Some(format!("saves {own} in {}", first.in_short()))
 }

@@ -104,7 +104,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     let reader = &Reader::new(results);
     let mut plots = Plots {
         speedup: speedup::draw(reader),
-        profile: profile_figures(reader),
+        profile: [operators::draw(reader), live::draw(reader)].concat(),
         throughput: throughput::draw(reader),
         tradeoffs: pareto::draw(reader),
         control: speedup::draw_controls(reader),
@@ -119,14 +119,6 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     explain_once(&mut plots.throughput);
     explain_once(&mut plots.distributions);
     explain_once(&mut plots.timelines);
-    plots
-}
-
-/// Where the time and the memory of cells go.
-fn profile_figures(reader: &Reader<'_>) -> Vec<Plot> {
-    let mut plots = operators::draw(reader);
-    let live = groups(reader).into_iter().take(MOST_GROUPS).filter_map(|group| live::figure(reader, &group));
-    plots.extend(live.collect::<Vec<_>>());
     plots
 }
 

@@ -33,9 +33,9 @@ const SAMPLING: Nanos = Nanos::from_millis(500);
 /// Never more inferences by themselves.
 const MOST_INFERENCES: u64 = 1_000;
 
-/// Events in the warm-up, and in the samples: far from the million after which the profiler drops them, and few enough for its
-/// memory, 2.4 kB for each.
-const MOST_EVENTS: u64 = 100_000;
+/// Bytes of the trace, in the warm-up and in the samples: reading it takes about a second, and its events are far from the
+/// million after which the profiler drops them.
+const MOST_BYTES: u64 = 50_000_000;
 
 /// However many inferences were asked for, they end after this.
 const LONGEST: Nanos = Nanos::from_secs(60);
@@ -93,21 +93,23 @@ fn measured_cells(job: &Job) -> Vec<usize> {
     job.plan().runnable().filter(|(_, cell)| job.is_measured(cell)).map(|(index, _)| index).collect()
 }
 
-/// The order of a block, as places in `cells`.
+/// The order of a block, as places in `cells`, which ascend.
 fn order(job: &Job, process: u32, cells: &[usize]) -> Vec<usize> {
     let runs = block_order(job.plan(), process).into_iter().filter(|run| !run.is_double);
-    runs.filter_map(|run| cells.iter().position(|cell| *cell == run.cell)).collect()
+    runs.filter_map(|run| cells.binary_search(&run.cell).ok()).collect()
 }
 
-/// Events that an inference writes; loops may write more.
-fn events(job: &Job, cell: &Cell) -> u64 {
+/// Inferences whose events fill a trace. A node's event is about 1 kB, and names every thread of the pool in 45 bytes more;
+/// loops may write more events.
+fn inferences_in_trace(job: &Job, cell: &Cell) -> u64 {
     let placement = job.pilot(cell).and_then(|pilot| pilot.data.placement.as_ref());
-    2 + placement.map_or(0, |placement| placement.nodes.values().sum::<u64>())
+    let events = 2 + placement.map_or(0, |placement| placement.nodes.values().sum::<u64>());
+    MOST_BYTES / (events * (1_000 + 45 * u64::from(job.manifest().threads_of(cell))))
 }
 
 fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
     let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(SAMPLING.0).max(1);
-    let most = (SAMPLING.0 / inference).min(MOST_INFERENCES).min(MOST_EVENTS / events(job, cell));
+    let most = (SAMPLING.0 / inference).min(MOST_INFERENCES).min(inferences_in_trace(job, cell));
     wanted.inferences.max(most as u32)
 }
 
@@ -115,7 +117,7 @@ fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
 fn warmup(job: &Job, cell: &Cell) -> Nanos {
     const LEAST: Nanos = Nanos::from_millis(300);
     let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(0).max(1);
-    let most = Nanos((MOST_EVENTS / events(job, cell)).saturating_mul(inference));
+    let most = Nanos(inferences_in_trace(job, cell).saturating_mul(inference));
     job.least_warmup(cell).max(LEAST).min(most)
 }
 
@@ -213,6 +215,7 @@ impl CellProfile {
         self.problem.is_some() && self.processes.is_empty()
     }
 
+    /// A node of a branch that a process did not take took nothing there.
     fn add(&mut self, process: u32, plain: Over, profiled: Over) {
         let before = self.processes.len();
         self.processes.push(process);
@@ -226,21 +229,60 @@ impl CellProfile {
         };
         for (index, time) in profiled.nodes.into_iter().enumerate() {
             // Nodes may have the same name: the first that has no time yet in this process is meant.
-            let is_it = |known: &ProfiledNode| same(known, &time) && known.self_ns.len() == before;
+            let is_it = |known: &ProfiledNode| known.self_ns.len() == before && same(known, &time);
             let expected = Some(index).filter(|index| self.nodes.get(*index).is_some_and(is_it));
             let place = expected.or_else(|| self.nodes.iter().position(is_it));
             let place = place.unwrap_or_else(|| {
-                let (self_ns, total_us) = (vec![None; before], vec![0.0; before]);
+                let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
                 self.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
                 self.nodes.len() - 1
             });
             self.nodes[place].self_ns.push(time.self_ns);
             self.nodes[place].total_us.push(time.total_us);
         }
-        // A branch that was not taken took nothing.
         for node in self.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
-            node.self_ns.push(Some(0.0));
+            node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));
             node.total_us.push(0.0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::backend::trace::Node;
+
+    fn over(nodes: &[(&str, Option<f64>)]) -> Over {
+        let time = |(path, self_ns): &(&str, Option<f64>)| NodeTime {
+            node: Node { path: (*path).to_owned(), ..Node::default() },
+            executions: 1.0,
+            self_ns: *self_ns,
+            total_us: 0.0,
+        };
+        Over {
+            inferences: 20,
+            inference_ns: 10.0,
+            nodes: nodes.iter().map(time).collect(),
+            resident: None,
+            arena: None,
+        }
+    }
+
+    #[test]
+    fn a_branch_that_one_process_did_not_take_took_nothing_there() {
+        let mut found = CellProfile::default();
+        found.add(0, over(&[]), over(&[("if", Some(5.0)), ("if/a", Some(3.0)), ("launch", None)]));
+        found.add(1, over(&[]), over(&[("if", Some(6.0)), ("if/b", Some(4.0)), ("other", None)]));
+        assert!(found.is_whole());
+        let times: Vec<(&str, &[Option<f64>])> =
+            found.nodes.iter().map(|node| (node.node.path.as_str(), node.self_ns.as_slice())).collect();
+        let expected: [(&str, &[Option<f64>]); 5] = [
+            ("if", &[Some(5.0), Some(6.0)]),
+            ("if/a", &[Some(3.0), Some(0.0)]),
+            ("launch", &[None, None]),
+            ("if/b", &[Some(0.0), Some(4.0)]),
+            ("other", &[None, None]),
+        ];
+        assert_eq!(times, expected);
     }
 }

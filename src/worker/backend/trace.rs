@@ -64,7 +64,8 @@ pub struct Node {
     /// Bytes of the weights among its inputs.
     #[serde(default)]
     pub parameter_bytes: u64,
-    /// What the runtime's arena had handed out when the node first ended, in bytes; absent where the runtime does not tell it.
+    /// What the runtime's arena had handed out when the node first ended, in bytes; absent in bodies of other nodes, and where
+    /// the runtime does not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_bytes: Option<u64>,
 }

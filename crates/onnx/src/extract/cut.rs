@@ -6,12 +6,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::executed::Picked;
-use super::levels::{Level, add_constants};
+use super::levels::{Level, add_constants, around};
 use super::{ExtractError, Extracted};
 use crate::functions::called;
 use crate::infer::{Value, constant_of};
 use crate::proto::{GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
-use crate::signature::{Dimension, ElementType};
+use crate::signature::Dimension;
 
 /// The last version of the file format in which every initialiser is listed among the inputs.
 const IR_WITH_WEIGHT_INPUTS: i64 = 3;
@@ -40,9 +40,7 @@ pub(super) struct Cut<'m> {
 
 impl<'m> Cut<'m> {
     pub(super) fn of(model: &'m ModelProto, levels: &'m [Level<'m>], picked: &Picked) -> Self {
-        let around = std::iter::successors(Some(&levels[picked.level]), |level| Some(&levels[level.outer?]));
-        let mut graphs: Vec<&Level<'_>> = around.collect();
-        graphs.reverse();
+        let graphs = around(levels, picked.level);
         let picked = picked.nodes.iter().map(|index| (graphs.len() - 1, *index)).collect();
         let mut cut = Cut { model, sources: HashMap::new(), constants: HashSet::new(), graphs, picked };
         for depth in 0..cut.graphs.len() {
@@ -96,7 +94,7 @@ impl<'m> Cut<'m> {
         let needed = self.needed();
         let (fixed, fed) = self.split(needed.read);
         let weights: Vec<TensorProto> = needed.weights.into_iter().cloned().chain(fixed).collect();
-        let inputs = fed.into_iter().map(|(node, name)| self.input(node, name));
+        let inputs = fed.into_iter().map(|(node, name)| self.info(node, name, true));
         let listed = weights.iter().filter(|weight| self.is_listed(weight.name())).map(|weight| Ok(listed(weight)));
         let read: HashSet<&str> = own.iter().flat_map(|node| node.reads()).collect();
         let made = own.iter().flat_map(|node| node.output.iter().map(|output| (*node, output.as_str())));
@@ -148,31 +146,18 @@ impl<'m> Cut<'m> {
             Some(Source::Made(..)) => constant_of(name, self.value(name)?),
             _ => None,
         };
-        let fixed: Vec<TensorProto> = read.iter().filter_map(|(_, name)| known(name)).collect();
-        if fixed.len() == read.len() {
-            return (Vec::new(), read);
-        }
-        let is_fixed = |name: &str| fixed.iter().any(|tensor| tensor.name() == name);
-        let fed = read.into_iter().filter(|(_, name)| !is_fixed(name)).collect();
-        (fixed, fed)
+        let (mut fixed, mut fed) = (Vec::new(), read.clone());
+        fed.retain(|(_, name)| known(name).map(|tensor| fixed.push(tensor)).is_none());
+        if fed.is_empty() { (Vec::new(), read) } else { (fixed, fed) }
     }
 
-    fn input(&self, node: &NodeProto, name: &str) -> Result<ValueInfoProto, ExtractError> {
-        match self.tensor(name) {
-            Some((_, value)) if value.sizes().is_none() => Err(unknown("shape", name, node, true)),
-            _ => self.info(node, name, true),
-        }
-    }
-
-    /// What is known of a value, if it is a tensor of elements that can be told.
-    fn tensor(&self, name: &str) -> Option<(&'m ElementType, &'m Value)> {
-        let value = self.value(name)?;
-        Some((value.element.as_ref().filter(|element| element.code().is_some())?, value))
-    }
-
-    /// Type and shape of a value; else what the file says of it.
+    /// Type and shape of a value, which must be known of what is read; else what the file says of it.
     fn info(&self, node: &NodeProto, name: &str, is_read: bool) -> Result<ValueInfoProto, ExtractError> {
-        if let Some((element, value)) = self.tensor(name) {
+        let tensor = |value: &'m Value| Some((value.element.as_ref().filter(|of| of.code().is_some())?, value));
+        if let Some((element, value)) = self.value(name).and_then(tensor) {
+            if is_read && value.sizes().is_none() {
+                return Err(unknown("shape", name, node, is_read));
+            }
             let dimension = |size: &Option<u64>| size.map_or(Dimension::Unknown, Dimension::Fixed);
             let shape = value.shape.as_ref().map(|shape| shape.iter().map(dimension).collect::<Vec<Dimension>>());
             return Ok(ValueInfoProto::of_tensor(name, element, shape.as_deref()));

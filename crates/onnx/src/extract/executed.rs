@@ -96,8 +96,8 @@ pub(super) fn named(levels: &[Level<'_>], called: Called<'_>, is_known: bool) ->
         ];
         is_it.iter().position(|is_it| *is_it)
     };
-    let (_, level, index) = best(levels, |level, index, node| rank(level, index, node).filter(|_| !name.is_empty()))?;
-    Some(grown(levels, (level, index), &[operator]))
+    let place = best(levels, |level, index, node| rank(level, index, node).filter(|_| !name.is_empty()))?;
+    Some(grown(levels, place, &[operator]))
 }
 
 /// The nodes that a name of ONNX Runtime's is made of: the longest name of a node or of a value that stands in it.
@@ -106,24 +106,30 @@ pub(super) fn fused(levels: &[Level<'_>], called: Called<'_>) -> Option<Picked> 
         return None;
     }
     let name = without_number(called.name);
-    let (_, level, index) = best(levels, |_, _, node| {
+    let place = best(levels, |level, _, node| {
+        // Behind the nodes that it stands in, whose names may be longer than its own.
+        let within = name.strip_prefix(level.path.as_str());
+        let (depth, name) = within.map_or((0, name), |rest| (level.path.len(), rest));
         let own = std::iter::once(node.name()).chain(node.output.iter().map(String::as_str));
-        own.flat_map(|own| ends(own, name)).filter(|own| stands_in(name, own)).map(|own| Reverse(own.len())).min()
+        own.flat_map(|own| ends(own, name))
+            .filter(|own| stands_in(name, own))
+            .map(|own| Reverse((depth, own.len())))
+            .min()
     })?;
-    Some(grown(levels, (level, index), &[name, called.operator]))
+    Some(grown(levels, place, &[name, called.operator]))
 }
 
 /// The first node of the least rank.
 fn best<R: Ord + Copy>(
     levels: &[Level<'_>],
     rank: impl Fn(&Level<'_>, usize, &NodeProto) -> Option<R>,
-) -> Option<(R, usize, usize)> {
+) -> Option<(usize, usize)> {
     let ranked = levels.iter().enumerate().flat_map(|(place, level)| {
         let nodes = level.graph.node.iter().enumerate();
         let rank = &rank;
         nodes.filter_map(move |(index, node)| Some((rank(level, index, node)?, place, index)))
     });
-    ranked.min_by_key(|(rank, ..)| *rank)
+    ranked.min_by_key(|(rank, ..)| *rank).map(|(_, level, index)| (level, index))
 }
 
 /// `conv` of `conv_token_7`, which makes it another name than that of its neighbour.
@@ -151,8 +157,8 @@ fn stands_in(name: &str, own: &str) -> bool {
 
 /// The node with those that are executed with it, by what it is called and by its own operator.
 fn grown(levels: &[Level<'_>], (level, index): (usize, usize), called: &[&str]) -> Picked {
-    let wiring = Wiring::of(levels[level].graph);
-    let own = operator(&wiring, index);
+    let wiring = Wiring::of(levels, level);
+    let own = wiring.operator(index);
     let mut nodes = BTreeSet::from([index]);
     let is_marked = |fusion: &&Fusion| own == fusion.mark || called.iter().any(|called| called.contains(fusion.mark));
     for fusion in FUSIONS.iter().filter(is_marked) {
@@ -167,15 +173,11 @@ fn grown(levels: &[Level<'_>], (level, index): (usize, usize), called: &[&str]) 
     Picked { level, nodes }
 }
 
-fn operator<'m>(wiring: &Wiring<'m>, index: usize) -> &'m str {
-    wiring.node(index).op_type()
-}
-
 /// Adds the `DequantizeLinear` of what is read, and the `QuantizeLinear` of what is made, with an activation between.
 fn add_quantization(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>) {
     let read: Vec<usize> = nodes.iter().flat_map(|node| wiring.before(*node)).collect();
     let before = nodes.len();
-    nodes.extend(read.into_iter().filter(|node| operator(wiring, *node) == "DequantizeLinear"));
+    nodes.extend(read.into_iter().filter(|node| wiring.operator(*node) == "DequantizeLinear"));
     if nodes.len() > before && !add_after(nodes, wiring, &["QuantizeLinear"]) {
         let mut with_activation = nodes.clone();
         if add_after(&mut with_activation, wiring, ACTIVATIONS)
@@ -186,19 +188,14 @@ fn add_quantization(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>) {
     }
 }
 
-/// Whether an operand is a constant: of two that are not, one is the rest of the network.
-fn has_constant(wiring: &Wiring<'_>, index: usize) -> bool {
-    wiring.node(index).input.iter().any(|name| wiring.is_constant(name))
-}
-
 /// Adds what stands before, node by node, each of which nothing but these nodes reads.
 fn add_before(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, fusion: &Fusion) {
-    let fits = |index: usize| match operator(wiring, index) {
-        own @ ("Add" | "Mul") => fusion.before.contains(&own) && has_constant(wiring, index),
+    let fits = |index: usize| match wiring.operator(index) {
+        own @ ("Add" | "Mul") => fusion.before.contains(&own) && wiring.has_constant(index),
         own => fusion.before.contains(&own) || fusion.first.contains(&own),
     };
     loop {
-        let open = nodes.iter().filter(|node| !fusion.first.contains(&operator(wiring, **node)));
+        let open = nodes.iter().filter(|node| !fusion.first.contains(&wiring.operator(**node)));
         let before = open.flat_map(|node| wiring.before(*node)).filter(|node| !nodes.contains(node) && fits(*node));
         let is_read_here = |reader: &Option<usize>| reader.is_some_and(|reader| nodes.contains(&reader));
         let before: Vec<usize> = before.filter(|node| wiring.after(*node).flatten().all(is_read_here)).collect();
@@ -215,8 +212,8 @@ fn add_after(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, operators: &[&str
     let values = nodes.iter().flat_map(|node| wiring.after(*node)).filter(|readers| !readers.iter().any(is_read_here));
     let readers: BTreeSet<Option<usize>> = values.flatten().copied().collect();
     let [Some(reader)] = readers.into_iter().collect::<Vec<_>>()[..] else { return false };
-    let own = operator(wiring, reader);
-    let fits = operators.contains(&own) && (own != "Add" || has_constant(wiring, reader));
+    let own = wiring.operator(reader);
+    let fits = operators.contains(&own) && (own != "Add" || wiring.has_constant(reader));
     if fits {
         nodes.insert(reader);
     }

@@ -45,6 +45,14 @@ pub(super) fn levels<'m>(model: &'m ModelProto, inferred: &'m Inferred) -> Vec<L
     levels
 }
 
+/// A graph and those around it, the outermost first.
+pub(super) fn around<'m>(levels: &'m [Level<'m>], level: usize) -> Vec<&'m Level<'m>> {
+    let around = std::iter::successors(levels.get(level), |level| levels.get(level.outer?));
+    let mut graphs: Vec<&Level<'_>> = around.collect();
+    graphs.reverse();
+    graphs
+}
+
 /// What ONNX Runtime calls a node: its name, else its operator and its place.
 pub(super) fn executed_name(index: usize, node: &NodeProto) -> String {
     if node.name().is_empty() { format!("{}_{index}", node.op_type()) } else { node.name().to_owned() }
@@ -60,7 +68,8 @@ pub(super) struct Wiring<'m> {
 }
 
 impl<'m> Wiring<'m> {
-    pub(super) fn of(graph: &'m GraphProto) -> Self {
+    pub(super) fn of(levels: &'m [Level<'m>], level: usize) -> Self {
+        let graph = levels[level].graph;
         let (mut makers, mut readers) = (HashMap::new(), HashMap::<_, Vec<_>>::new());
         for (index, node) in graph.node.iter().enumerate() {
             makers.extend(node.output.iter().map(|name| (name.as_str(), index)));
@@ -68,12 +77,21 @@ impl<'m> Wiring<'m> {
         }
         graph.output.iter().for_each(|output| readers.entry(output.name()).or_default().push(None));
         let mut constants = HashSet::new();
-        add_constants(graph, &mut constants);
+        around(levels, level).iter().for_each(|level| add_constants(level.graph, &mut constants));
         Wiring { graph, makers, readers, constants }
     }
 
-    pub(super) fn node(&self, index: usize) -> &'m NodeProto {
+    fn node(&self, index: usize) -> &'m NodeProto {
         &self.graph.node[index]
+    }
+
+    pub(super) fn operator(&self, index: usize) -> &'m str {
+        self.node(index).op_type()
+    }
+
+    /// Whether an operand is a weight, or made of weights alone: of two that are not, one is the rest of the network.
+    pub(super) fn has_constant(&self, index: usize) -> bool {
+        self.node(index).input.iter().any(|name| self.constants.contains(name.as_str()))
     }
 
     /// The nodes that make what a node reads.
@@ -84,11 +102,6 @@ impl<'m> Wiring<'m> {
     /// Who reads each value that a node makes, if anybody does.
     pub(super) fn after(&self, index: usize) -> impl Iterator<Item = &[Option<usize>]> {
         self.node(index).output.iter().filter_map(|name| Some(self.readers.get(name.as_str())?.as_slice()))
-    }
-
-    /// Whether a value is a weight, or made of weights alone.
-    pub(super) fn is_constant(&self, name: &str) -> bool {
-        self.constants.contains(name)
     }
 }
 

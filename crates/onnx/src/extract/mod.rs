@@ -67,31 +67,28 @@ pub fn extract(
     name: &str,
     operator: Option<&str>,
 ) -> Result<Extracted, ExtractError> {
-    let called = Called { name, operator: operator.unwrap_or_default() };
-    let inferred = infer(model, inputs);
-    let all = levels(model, &inferred);
-    let picked = match named(&all, called, true) {
-        // ONNX Runtime puts the nodes of functions in an order of its own.
-        None if !model.functions.is_empty() => return extract_inlined(model, inputs, called),
-        picked => picked.or_else(|| fused(&all, called)).ok_or_else(|| no_node(&all, name))?,
-    };
-    Cut::of(model, &all, &picked).extracted()
+    taken(model, inputs, Called { name, operator: operator.unwrap_or_default() }, true)
 }
 
-/// The same where the node is in one of the model's own functions, whose calls it takes apart. Large weights are shared
-/// with the copy.
-fn extract_inlined(
+/// Takes a node out of a model, with its own functions as they are, or out of a copy in which their nodes stand in their
+/// places; large weights are shared with the copy.
+fn taken(
     model: &ModelProto,
     inputs: &[ResolvedTensor],
     called: Called<'_>,
+    as_it_is: bool,
 ) -> Result<Extracted, ExtractError> {
-    let mut model = model.clone();
-    inline_functions(&mut model);
-    let inferred = infer(&model, inputs);
-    let all = levels(&model, &inferred);
-    let picked =
-        named(&all, called, false).or_else(|| fused(&all, called)).ok_or_else(|| no_node(&all, called.name))?;
-    Cut::of(&model, &all, &picked).extracted()
+    let inferred = infer(model, inputs);
+    let all = levels(model, &inferred);
+    let picked = match named(&all, called, as_it_is) {
+        None if as_it_is && !model.functions.is_empty() => {
+            let mut model = model.clone();
+            inline_functions(&mut model);
+            return taken(&model, inputs, called, false);
+        }
+        picked => picked.or_else(|| fused(&all, called)).ok_or_else(|| no_node(&all, called.name))?,
+    };
+    Cut::of(model, &all, &picked).extracted()
 }
 
 fn no_node(levels: &[Level<'_>], name: &str) -> ExtractError {
@@ -210,6 +207,26 @@ mod tests {
         let expected =
             "n: int64 [], x: float32 [2, 3], h: float32 [2, 3] | weight | Identity Loop -> y: float32 [2, 3]";
         assert_eq!(alone(&model, "loop"), expected);
+    }
+
+    #[test]
+    fn what_is_executed_as_one_in_a_body_may_have_its_weights_around_it() {
+        let body = GraphProto {
+            node: vec![
+                node("Identity", "", &["c"], &["go"]),
+                node("MatMul", "m", &["a", "w"], &["p"]),
+                node("Add", "bias", &["p", "v"], &["b"]),
+            ],
+            input: value_infos("i:int64[] c:bool[] a[2,3]"),
+            output: value_infos("go:bool[] b[2,3]"),
+            ..Default::default()
+        };
+        let weights =
+            vec![TensorProto::of_floats("w", &[3, 3], &[0.5; 9]), TensorProto::of_floats("v", &[3], &[0.5; 3])];
+        let nodes = vec![with_graph("Loop", "loop", &["n", "", "x"], &["y"], body)];
+        let model = model_of(17, "x[2,3] n:int64[]", "y[2,3]", weights, nodes);
+        let expected = "a: float32 [2, 3] | w v | MatMul Add -> b: float32 [2, 3]";
+        assert_eq!(alone(&model, "loop/m/MatMulAddFusion"), expected);
     }
 
     #[test]

@@ -38,11 +38,11 @@ const NODE: &str = "_kernel_time";
 /// Operators that copy between host and device; the runtime adds them, and they wait for the copy.
 pub(super) const COPIES: [&str; 2] = ["MemcpyToHost", "MemcpyFromHost"];
 
-/// The last `inferences` of a trace, of which a compressed copy is kept.
+/// The last `inferences` of a trace, of which a compressed copy is kept where there is room.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or written, and a trace that cannot be used.
+/// A file that cannot be read, and a trace that cannot be used.
 pub(crate) fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
     let failed =
         |error: &dyn fmt::Display| Failure::new(FailureKind::Internal, format!("the profiler's trace: {error}"));
@@ -51,9 +51,8 @@ pub(crate) fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Resul
     events.read(opened).map_err(|error| failed(&error))?;
     let warmup = events.warmup(inferences);
     let trace = events.last(inferences).map_err(|error| failed(&error))?;
-    if let Some(keep) = keep {
-        copy(file, &warmup, keep).map_err(|error| failed(&error))?;
-    }
+    // What is known does not depend on the copy.
+    let _not_kept = keep.map(|keep| copy(file, &warmup, keep));
     Ok(trace)
 }
 
@@ -336,13 +335,13 @@ impl Events {
             }
         }
         events.sort_unstable_by_key(Event::order);
-        let mut found = Found { told: &told, inferences, places: HashMap::new(), names: Vec::new(), nodes: Vec::new() };
+        let mut found = Found { told: &told, inferences, places: HashMap::new(), nodes: Vec::new() };
         for (place, run) in runs.iter().enumerate().filter(|(place, _)| *place == 0 || *place >= first) {
             // What it ends with may start a microsecond after its computed end.
             let end = run.end.saturating_add(2).min(runs.get(place + 1).map_or(i64::MAX, |next| next.start));
             let from = events.partition_point(|event| event.start < run.start);
             let to = events.partition_point(|event| event.start < end);
-            found.add(place.checked_sub(first), events.get(from..to).unwrap_or_default());
+            found.add(place.checked_sub(first), &events[from..to]);
         }
         found.put_kernels(&runs[first..], &events, &parents);
         found.nodes.retain(|traced| traced.executions > 0);
@@ -357,8 +356,6 @@ struct Found<'a> {
     inferences: usize,
     /// Where a node is, by the place of the one that it runs in.
     places: HashMap<(Option<usize>, Identity<'a>), usize>,
-    /// Their own names.
-    names: Vec<&'a str>,
     nodes: Vec<TracedNode>,
 }
 
@@ -395,13 +392,14 @@ impl<'a> Found<'a> {
     fn place(&mut self, outer: Option<usize>, told: usize, live_bytes: Option<u64>) -> usize {
         let told = &self.told[told].0;
         *self.places.entry((outer, told.identity())).or_insert_with(|| {
+            // Nodes in others allocate within these.
+            let live_bytes = live_bytes.filter(|_| outer.is_none());
             let mut node = Node { live_bytes, ..told.node.clone() };
             if let Some(outer) = outer {
                 node.path = format!("{}/{}", self.nodes[outer].node.path, node.path);
             }
             let self_us = vec![0.0; self.inferences];
             self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: told.is_launch() });
-            self.names.push(&told.node.path);
             self.nodes.len() - 1
         })
     }
@@ -413,9 +411,9 @@ impl<'a> Found<'a> {
             return;
         }
         let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (place, _) in self.nodes.iter().enumerate().filter(|(_, traced)| traced.is_launch) {
-            if let Some(parent) = parents.get(&format!("{}{NODE}", self.names[place])) {
-                launches.entry(*parent).or_default().push(place);
+        for ((_, (name, ..)), place) in self.places.iter().filter(|(_, place)| self.nodes[**place].is_launch) {
+            if let Some(parent) = parents.get(&format!("{name}{NODE}")) {
+                launches.entry(*parent).or_default().push(*place);
             }
         }
         for event in events {

@@ -10,7 +10,7 @@ use crate::results::{
     CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, Memory, OperatorDifference, OperatorTime, Profile,
 };
 use crate::vocabulary::metric::{LATENCY, Unit};
-use crate::vocabulary::wording::{capitalized, count, some};
+use crate::vocabulary::wording::{capitalized, count, list, some};
 
 /// The part of a page that these tables stand in.
 pub(super) const PART: &str = "profile";
@@ -29,8 +29,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let explained = reader.results.explanations.iter().take(MOST_TABLES);
     let explained = explained.flat_map(|of| [Some(difference(reader, of)), node_differences(reader, of)]).flatten();
     let cells = reader.shown();
-    let profiled = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).take(MOST_TABLES);
-    let times = profiled.flat_map(|(cell, profile)| {
+    let profiled: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).collect();
+    let times = profiled.iter().take(MOST_TABLES).flat_map(|(cell, profile)| {
         let name = reader.short_path(&cell.id);
         let by_operator =
             Section::new(PART, &id("operators", cell), &format!("{name} by operator"), operators(cell, profile));
@@ -40,7 +40,14 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
             .map(|it| Section::new(PART, &id("memory", cell), &format!("{name}, memory"), memory_table(cell, it)));
         [Some(by_operator), Some(by_node).filter(|_| !profile.nodes.is_empty()), memory].into_iter().flatten()
     });
-    explained.chain(times).collect()
+    let mut sections: Vec<Section> = explained.chain(times).collect();
+    let all = [(profiled.len(), "cell"), (reader.results.explanations.len(), "comparison")];
+    let more = all.into_iter().filter(|(all, _)| *all > MOST_TABLES);
+    let more: Vec<String> = more.map(|(all, what)| count((all - MOST_TABLES) as u64, what)).collect();
+    if let Some(last) = sections.last_mut().filter(|_| !more.is_empty()) {
+        last.table.notes.push(format!("{} more; `results.json` has all.", list(&more)));
+    }
+    sections
 }
 
 fn id(what: &str, cell: &Cell) -> String {

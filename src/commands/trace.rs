@@ -16,7 +16,8 @@ use crate::ui::error::{Error, ExitCode};
 /// A record may come from anywhere; a million events are less.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Prints the trace of the cell of that id or path, or of the only one whose path holds the name.
+/// Prints the trace of the cell of that id or path, or of the only one in whose path the name stands: as entries
+/// (`odd/one`), else anywhere.
 pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Error> {
     let record = Record::open_with(record, Detail::Durations)?;
     let plan = &record.manifest.plan;
@@ -25,15 +26,21 @@ pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Erro
         plan.cells.iter().filter(|cell| file(cell).is_file()).map(|cell| (plan.path(cell), cell)).collect();
     if traced.is_empty() {
         let message = format!("{} has no traces", record.folder.display());
-        return Err(Error::refused(message, "measure it with `--profile`, or with `profile: true` in `measure`"));
+        let help = match record.manifest.findings.profile {
+            Some(_) => "those of a merged record are in the records that it was merged from",
+            None => "measure it with `--profile`, or with `profile: true` in `measure`",
+        };
+        return Err(Error::refused(message, help));
     }
-    let exact = traced.iter().find(|(path, cell)| path == name || cell.id.to_string() == name);
-    let holding: Vec<&(String, &Cell)> = traced.iter().filter(|(path, _)| path.contains(name)).collect();
-    let (_, cell) = match (exact, holding.as_slice()) {
-        (Some(found), _) => found,
-        (None, [found]) => *found,
-        (None, found) => return Err(not_one(name, found.is_empty(), &traced)),
+    let rank = |path: &str, cell: &Cell| {
+        let id = cell.id.to_string();
+        let is_it = [path == name || id == name, has_entries(path, name), path.contains(name) || id.starts_with(name)];
+        is_it.iter().position(|is_it| *is_it)
     };
+    let best = traced.iter().filter_map(|(path, cell)| rank(path, cell)).min();
+    let found: Vec<&(String, &Cell)> =
+        traced.iter().filter(|(path, cell)| best.is_some() && rank(path, cell) == best).collect();
+    let [(_, cell)] = found.as_slice() else { return Err(not_one(name, &found, &traced)) };
     let path = file(cell);
     let failed = |source| Error::read(&path, source);
     let packed = zstd::Decoder::new(plain_file::open(&path).map_err(failed)?).map_err(failed)?;
@@ -42,14 +49,36 @@ pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Erro
     super::print(ui, &text)
 }
 
-fn not_one(name: &str, is_none: bool, traced: &[(String, &Cell)]) -> Error {
+/// Whether the entries of a name stand in a path, in order: `odd/one` in `odd/b1/one/cpu`.
+fn has_entries(path: &str, name: &str) -> bool {
+    let mut entries = path.split('/');
+    name.split('/').all(|wanted| entries.any(|entry| entry == wanted))
+}
+
+fn not_one(name: &str, found: &[&(String, &Cell)], traced: &[(String, &Cell)]) -> Error {
     const MOST_NAMED: usize = 8;
-    let paths = traced.iter().map(|(path, _)| path.clone());
-    let named = format!("cells with a trace: {}", some(paths, MOST_NAMED).join(", "));
-    if is_none {
+    let named = |paths: Vec<String>| format!("cells with a trace: {}", some(paths.into_iter(), MOST_NAMED).join(", "));
+    if found.is_empty() {
         let all: Vec<&str> = traced.iter().map(|(path, _)| path.as_str()).collect();
-        let hint = suggestion(name, all, "cell").unwrap_or(named);
+        let named = || named(traced.iter().map(|(path, _)| path.clone()).collect());
+        let hint = suggestion(name, all, "cell").unwrap_or_else(named);
         return Error::refused(format!("no cell `{name}` has a trace"), hint);
     }
-    Error::refused(format!("`{name}` is part of the name of several cells"), named)
+    let found = found.iter().map(|(path, _)| path.clone()).collect();
+    Error::refused(format!("`{name}` is part of the name of several cells"), named(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_entries_are_found_in_order() {
+        for name in ["odd", "one", "odd/one", "b1/cpu", "odd/b1/one/cpu"] {
+            assert!(has_entries("odd/b1/one/cpu", name), "{name}");
+        }
+        for name in ["on", "one/odd", "odd/two", "", "ODD"] {
+            assert!(!has_entries("odd/b1/one/cpu", name), "{name}");
+        }
+    }
 }

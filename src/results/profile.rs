@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::interval::Estimate;
+use statistics::moments::mean;
 
 use super::estimated::Estimated;
 use super::metrics::rounded;
@@ -35,6 +36,9 @@ pub struct Profile {
     /// The time of an inference with the profiler over that without it; absent where nothing was profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowdown: Option<Estimated>,
+    /// An inference in the plain processes, in nanoseconds: where it is far from the latency, shares may not hold for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_ns: Option<f64>,
     /// What the profiler adds to each execution of a node, in nanoseconds: it is taken off.
     #[serde(default)]
     pub cost_ns: f64,
@@ -222,6 +226,7 @@ impl Profile {
             processes: profile.processes.len() as u32,
             inferences: profile.inferences.iter().copied().min().unwrap_or(0),
             slowdown: Some(estimated(time.slowdown)),
+            plain_ns: mean(&profile.plain_ns).map(rounded),
             cost_ns: rounded(time.cost_ns),
             executions: rounded(time.executions),
             overlap: time.overlap.map(rounded),

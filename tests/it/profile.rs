@@ -58,7 +58,7 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
     assert!((0.9..=1.1).contains(&number(&explained["explained"])), "{explained}");
     let page = place.page("reports/x");
     for told in
-        ["Where the time goes", "| Conv, QLinearConv | 1 | -3.49", "| runtime, between nodes |", "fp32, longest nodes"]
+        ["Where the time goes", "| Conv, QLinearConv | 1 | -3.49", "| runtime, outside nodes |", "fp32, longest nodes"]
     {
         assert!(page.contains(told), "{told}\n{page}");
     }

@@ -9,23 +9,24 @@ mod versions;
 use std::path::Path;
 
 use onnx::ResolvedTensor;
+use reading::plain_file;
 
 use self::node::Culprit;
-use self::versions::{Tried, between, named, search};
+use self::versions::{Tried, between, named, passed_over, search};
 use super::admission::Wishes;
 use super::records::results_of;
 use super::{measure, print, specs};
 use crate::experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
 use crate::record::ProjectRoot;
 use crate::report::format::{self, count, percent, speedup, verdict_of};
-use crate::results::{Cell, Compared, Estimated, Explained, OperatorDifference, Results};
+use crate::results::{Cell, Compared, Estimated, Explained, LEAST_RUNS, OperatorDifference, Results};
 use crate::run::Job;
 use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::{BisectArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::vocabulary::metric::{MetricReference, Unit};
-use crate::vocabulary::wording::some;
+use crate::vocabulary::wording::{list, some};
 use crate::worker::Interrupts;
 
 /// Neighbours that differ by less of the whole difference, by logarithms, are not all of it.
@@ -45,6 +46,14 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
         let message = format!("{} is not a folder", arguments.output.display());
         return Err(Error::refused(message, "name a folder for NODE.onnx and NODE.yaml"));
     }
+    if (loaded.experiment.runs.max as usize) < LEAST_RUNS {
+        let message = format!("a verdict needs at least {LEAST_RUNS} runs");
+        return Err(Error::refused(message, "give more `--runs`, or leave it out"));
+    }
+    let failed = |source| Error::write(&arguments.output, source);
+    std::fs::create_dir_all(&arguments.output).map_err(failed)?;
+    // Known before anything is measured.
+    drop(plain_file::temporary_in(&arguments.output).map_err(failed)?);
     // These ask something else of the specification, for which more would be measured.
     (loaded.experiment.choose, loaded.experiment.profile) = (None, None);
     loaded.experiment.goals.clear();
@@ -142,14 +151,22 @@ impl Bisection<'_> {
         let others: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(&row.cell)).collect();
         let followed = Overrides { only: Some(selector_of(cell)), ..overrides.clone() };
         let good = ends[0].clone();
+        let stopped = || {
+            let text = format!("stopped; so far: {name}, {to} is {}, against {from}", speedup(row));
+            print(self.ui, &self.ui.labelled_text("result", &text)).map(|_| None)
+        };
+        let all = between.clone();
         let neighbours = search(ends, between, |version| self.try_it(loaded, &followed, [&good, version], row.ratio))?;
-        let Some(neighbours) = neighbours else { return Ok(None) };
+        let Some(neighbours) = neighbours else { return stopped() };
         let mut profiled = loaded.clone();
         profiled.experiment.profile = Some(Profiling::DEFAULT);
-        let Some(pair) = self.measure(&profiled, &self.arguments.spec, &followed, &neighbours)? else {
-            return Ok(None);
-        };
+        let Some(pair) = self.neighbours(&mut profiled, &followed, &neighbours)? else { return stopped() };
         let mut lines = self.found(&profiled, &pair, &name, &neighbours);
+        let untried: Vec<String> = passed_over(&all, &neighbours).iter().map(|runtime| runtime.name.clone()).collect();
+        if !untried.is_empty() {
+            let text = format!("{} could not be measured; it may have come with one of these", list(&untried));
+            lines.push(("perhaps", text));
+        }
         let part = pair.rows().find(|row| is_slower(row)).map(|found| found.ratio.ln() / row.ratio.ln());
         if part.is_some_and(|part| part < MOST_OF_IT) && neighbours[1].name != to {
             let all = format::ratio(row.ratio, row.interval());
@@ -236,11 +253,25 @@ impl Bisection<'_> {
                 tell(&format!("{said}; counts as {counts}, by the estimate"));
                 return Ok(Some(if is_nearer { Tried::Worse } else { Tried::NoWorse }));
             }
-            let Runs { max, .. } = loaded.experiment.runs;
-            loaded.experiment.runs = Runs { min: max, max: max.saturating_mul(2).min(Runs::MOST) };
-            tell(&format!("{said}; once more, with up to {} runs", loaded.experiment.runs.max));
+            tell(&format!("{said}; once more, with up to {} runs", with_more_runs(&mut loaded)));
             is_last = true;
         }
+    }
+
+    /// The neighbours with a profile; with more runs where they stay undecided.
+    fn neighbours(
+        &self,
+        loaded: &mut Loaded,
+        overrides: &Overrides,
+        pair: &[Runtime; 2],
+    ) -> Result<Option<Pair>, Error> {
+        let measured = self.measure(loaded, &self.arguments.spec, overrides, pair)?;
+        let is_open = |pair: &Pair| pair.rows().any(|row| row.verdict.is_open());
+        let Some(open) = measured.as_ref().filter(|pair| is_open(pair)) else { return Ok(measured) };
+        let text =
+            format!("{}, against {}; once more, with up to {} runs", open.said(), pair[0].name, with_more_runs(loaded));
+        self.ui.labelled(&pair[1].name, &text);
+        self.measure(loaded, &self.arguments.spec, overrides, pair)
     }
 
     /// What the neighbours show: whether they differ, in which operator and node, and the files that repeat it.
@@ -248,7 +279,10 @@ impl Bisection<'_> {
         let [good, bad] = neighbours;
         let said = format!("{}, against {}", pair.said(), good.name);
         if !pair.rows().any(is_slower) {
-            let text = format!("{name} is slower by {}, but from one version to the next: {said}", bad.name);
+            let text = format!(
+                "{name} is slower by {}, but {said} alone, so no node is named; more `--runs` may show it",
+                bad.name
+            );
             return vec![("result", text)];
         }
         let said = format!("slower from {} on: {name}, {said}", bad.name);
@@ -263,7 +297,11 @@ impl Bisection<'_> {
         let named = |row: &OperatorDifference| {
             format!("{} {}", row.operator.as_deref().unwrap_or_default(), grown(&row.difference, of))
         };
-        let doubt = if of.is_seen_again() { "" } else { "; without the profiler its processes did not differ so" };
+        let doubt = if of.is_seen_again() {
+            ""
+        } else {
+            "; the profile's processes without the profiler did not show this difference: trust it less"
+        };
         lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named) + doubt));
         let node = of.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
         if let (Some(node), Some(cell)) = (node, pair.cell(&of.cell)) {
@@ -296,6 +334,13 @@ impl Bisection<'_> {
         let model = file.with_extension("onnx");
         format!("{} and {}; the node alone: {alone}", model.display(), file.display())
     }
+}
+
+/// Lets it have as many runs as it had at most, and up to twice as many; that number.
+fn with_more_runs(loaded: &mut Loaded) -> u32 {
+    let Runs { max, .. } = loaded.experiment.runs;
+    loaded.experiment.runs = Runs { min: max, max: max.saturating_mul(2).min(Runs::MOST) };
+    loaded.experiment.runs.max
 }
 
 /// `+0.41 ms, 84 % of the difference`.

@@ -35,12 +35,13 @@ impl Culprit<'_> {
     ///
     /// A node that cannot be taken out of its model, files that are there already, and what the system says.
     pub(super) fn write(&self, served: (&Path, &[ResolvedTensor]), folder: &Path) -> Result<PathBuf, Error> {
-        let name = stem_of(self.paths[0]);
-        let [model, specification] = ["onnx", "yaml"].map(|end| folder.join(format!("{name}.{end}")));
-        if specification.exists() {
-            let message = format!("{} already exists", specification.display());
-            return Err(Error::refused(message, "name another folder with `--output`, or remove it first"));
-        }
+        let stem = stem_of(self.paths[0]);
+        let files = |name: &str| ["onnx", "yaml"].map(|end| folder.join(format!("{name}.{end}")));
+        let is_free = |name: &String| files(name).iter().all(|file| !file.exists());
+        // An earlier bisection may have found the same node.
+        let names = std::iter::once(stem.clone()).chain((2..).map(|number| format!("{stem}-{number}")));
+        let name = names.into_iter().find(is_free).unwrap_or(stem);
+        let [model, specification] = files(&name);
         std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
         let first = write_node(served, (self.paths[0], Some(self.operator)), &model);
         let write = |written: Result<_, _>, path: &&str| {
@@ -83,7 +84,7 @@ impl Culprit<'_> {
             threads["inter"] = inter.into();
         }
         variant.insert("threads".to_owned(), threads);
-        variant.insert("name".to_owned(), "fp32".into());
+        variant.insert("name".to_owned(), self.cell.names.variant().into());
         variant.into()
     }
 }
@@ -142,13 +143,8 @@ mod tests {
         assert_eq!((&variant.session, &variant.env, &variant.wrap), (&own.session, &own.env, &own.wrap));
         assert_eq!(variant.graph_optimization, own.graph_optimization);
         assert_eq!(onnx::load(&file.with_extension("onnx")).unwrap().graph.unwrap().node.len(), 1);
-        assert!(
-            culprit
-                .write((&path, &fed), &folder.path().join("new"))
-                .unwrap_err()
-                .to_string()
-                .contains("already exists")
-        );
+        let second = culprit.write((&path, &fed), &folder.path().join("new")).unwrap();
+        assert!(second != file && spec::load(&second, &[]).is_ok());
         let unknown = Culprit { paths: vec!["unknown"], ..culprit };
         let problem = unknown.write((&path, &fed), &folder.path().join("other")).unwrap_err().to_string();
         assert!(problem.contains("there is no node `unknown`"), "{problem}");

@@ -26,8 +26,14 @@ pub(super) fn named(own: &[Runtime], name: &str) -> Result<Runtime, Error> {
         return Ok(of_version(name));
     }
     let [major, minor] = OLDEST_RUNTIME;
-    let message = format!("`{name}` is no version of ONNX Runtime, nor one of the specification's `runtimes`");
-    Err(Error::refused(message, format!("a version has three numbers, from {major}.{minor}.0 on, such as {PINNED}")))
+    let oldest = format!("{major}.{minor}.0");
+    let message = match version_numbers(name) {
+        Some(_) => format!("perfrun needs ONNX Runtime {oldest} or newer, not {name}"),
+        None => format!("`{name}` is no version of ONNX Runtime, nor one of the specification's `runtimes`"),
+    };
+    let own: Vec<&str> = own.iter().map(|runtime| runtime.name.as_str()).collect();
+    let own = if own.is_empty() { String::new() } else { format!(", or a name in `runtimes`: {}", own.join(", ")) };
+    Err(Error::refused(message, format!("name three numbers from {oldest} on, such as {PINNED}{own}")))
 }
 
 fn of_version(version: &str) -> Runtime {
@@ -51,6 +57,13 @@ pub(super) fn between(ends: [&Runtime; 2], own: &[Runtime]) -> Vec<Runtime> {
         found.reverse();
     }
     found.into_iter().map(|(_, runtime)| runtime).collect()
+}
+
+/// Those of the ones in between that lie between these two, which are all that were not tried.
+pub(super) fn passed_over<'a>(between: &'a [Runtime], [good, bad]: &[Runtime; 2]) -> &'a [Runtime] {
+    let place = |runtime: &Runtime| between.iter().position(|other| other == runtime);
+    let from = place(good).map_or(0, |place| place + 1);
+    between.get(from..place(bad).unwrap_or(between.len())).unwrap_or_default()
 }
 
 /// The last good and the first bad one, by halves; what `try_it` says of one in the middle moves an end, and those that are
@@ -103,8 +116,8 @@ mod tests {
         assert_eq!(names(&of("1.31.1", "1.40.0")), Vec::<&str>::new());
         let local = Runtime { name: "mine".to_owned(), path: Some("/x".into()), ..Runtime::default() };
         assert_eq!(between([&of_version("1.28.0"), &local], &own), []);
-        for wrong in ["1.30", "1.24.0", "nightly"] {
-            assert!(named(&own, wrong).unwrap_err().to_string().contains("is no version"), "{wrong}");
+        for (wrong, why) in [("1.30", "is no version"), ("1.24.0", "1.25.0 or newer"), ("nightly", "is no version")] {
+            assert!(named(&own, wrong).unwrap_err().to_string().contains(why), "{wrong}");
         }
     }
 
@@ -128,6 +141,8 @@ mod tests {
             let [good, bad] = found.unwrap().unwrap();
             prop_assert!(place(&good) < first_bad && first_bad <= place(&bad));
             prop_assert!((place(&good) + 1..place(&bad)).all(is_unusable));
+            let untried = passed_over(&all[1..20], &[good.clone(), bad.clone()]);
+            prop_assert_eq!(untried, &all[place(&good) + 1..place(&bad)]);
             let passed_over = (1..20).filter(|place| is_unusable(*place)).count();
             prop_assert!(tried <= 5 + passed_over, "{tried}");
         }

@@ -6,7 +6,7 @@ use statistics::interval::Estimate;
 use statistics::moments::mean;
 
 use super::nodes::{NodeDifference, differences};
-use super::{CellTime, Part, group};
+use super::{CellTime, Part, Sides, group};
 
 /// Where the difference of two latencies comes from: the rows and what is in no operator add up to it.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ struct Row<'a> {
 /// Where the difference of a cell and its baseline comes from; `None` where no operator's time is known on both sides. What
 /// others take, on a device that does not tell it, is in no operator.
 pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Explanation> {
-    let shared = shared_processes(baseline, cell);
+    let sides = Sides::of(baseline, cell);
     let mut rows: BTreeMap<&str, Row<'_>> = BTreeMap::new();
     for (side, time) in [baseline, cell].into_iter().enumerate() {
         for (node, part) in time.profile.nodes.iter().zip(&time.nodes) {
@@ -66,12 +66,12 @@ pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Ex
         let of_others = others.values().flat_map(|row| row.parts[side].iter().copied());
         Part::sum(of_others.chain([&time.between]))
     };
-    let between = rest(1, cell).less(&rest(0, baseline), &shared);
-    let nodes = differences(baseline, cell, &shared, |operator| rows.contains_key(group(operator)));
+    let between = sides.difference(&rest(0, baseline), &rest(1, cell));
+    let nodes = differences(&sides, |operator| rows.contains_key(group(operator)));
     let row = |(group, Row { mut names, nodes, parts }): (&str, Row<'_>)| {
         names.sort_by_key(|name| *name != group);
         let [before, after] = parts.map(|parts| Part::sum(parts.into_iter()));
-        Difference { operator: names.join(", "), nodes, difference: after.less(&before, &shared) }
+        Difference { operator: names.join(", "), nodes, difference: sides.difference(&before, &after) }
     };
     let mut rows: Vec<Difference> = rows.into_iter().map(row).collect();
     rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
@@ -86,11 +86,4 @@ pub(crate) fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Ex
         between,
         explained: in_rows / difference_ns,
     })
-}
-
-/// The places of processes that ran near each other, on both sides; none where a side has others.
-fn shared_processes(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Vec<(usize, usize)> {
-    let of = |time: &CellTime<'_>, number: &u32| time.profile.processes.iter().position(|other| other == number);
-    let numbers = baseline.profile.processes.iter().enumerate();
-    numbers.filter_map(|(place, number)| Some((place, of(cell, number)?))).collect()
 }

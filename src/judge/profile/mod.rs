@@ -4,6 +4,7 @@
 //! execution of a node is corrected by its part of that, and what is left are shares of the time that was measured. So the
 //! rows of a cell add up to its latency, and those of a comparison to the difference of two.
 
+mod cost;
 mod explain;
 mod memory;
 mod nodes;
@@ -19,7 +20,8 @@ use std::collections::HashSet;
 
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::moments::mean;
-use statistics::trimmed_mean::TrimmedMean;
+
+use cost::Cost;
 
 use super::CONFIDENCE;
 use crate::record::Manifest;
@@ -79,14 +81,6 @@ impl Part {
         let none = Estimate { value: 0.0, interval: None, n: 0, confidence: CONFIDENCE };
         mean_interval(&self.values, CONFIDENCE).unwrap_or(none)
     }
-
-    /// The mean of the differences from another cell's part, over processes that ran near each other: their places there
-    /// and here.
-    fn less(&self, other: &Part, shared: &[(usize, usize)]) -> Estimate {
-        let value = |part: &Part, place: usize| part.values.get(place).copied().unwrap_or(0.0);
-        let pairs = shared.iter().map(|(there, here)| value(self, *here) - value(other, *there));
-        Part { values: pairs.collect() }.estimate()
-    }
 }
 
 /// The cells of a record that were profiled.
@@ -99,9 +93,12 @@ impl<'a> CellTime<'a> {
     /// A part with all that is uncertain about it: its share of the latency, and the latency.
     pub(crate) fn estimate(&self, part: &Part) -> Estimate {
         let own = part.estimate();
-        let of_latency = self.latency.relative_half_width().unwrap_or(0.0) * own.value;
-        let widened = |interval: Interval| Interval::around(own.value, interval.half_width().hypot(of_latency));
-        Estimate { interval: own.interval.map(widened), ..own }
+        widened(own, self.of_latency(own.value))
+    }
+
+    /// Half the width of a part's interval that comes from that of the latency.
+    fn of_latency(&self, part_ns: f64) -> f64 {
+        self.latency.relative_half_width().unwrap_or(0.0) * part_ns
     }
 
     /// The time of an operator in all its forms; `None` where the cell has none, or its time is not known.
@@ -122,24 +119,24 @@ impl<'a> CellTime<'a> {
         let known_in = |process: usize| profile.nodes.iter().filter_map(|node| node.self_ns[process]).sum::<f64>();
         let known: Vec<f64> = (0..processes).map(known_in).collect();
         let executions: f64 = profile.nodes.iter().map(|node| node.executions).sum();
-        let Cost { between_ns, execution_ns } = Cost::of(profile, &known, executions)?;
+        let cost = Cost::of(profile, &known, executions)?;
         let latency = latency?;
         let latency_ns = latency.value;
         // What a process took without the profiler, by which its parts become shares.
-        let without = |process: usize| {
-            let all = profile.profiled_ns[process] - between_ns - execution_ns * executions;
-            latency_ns / all.max(1.0)
-        };
+        let without = |process: usize| latency_ns / (profile.profiled_ns[process] - cost.all_ns(executions)).max(1.0);
         let scale: Vec<f64> = (0..processes).map(without).collect();
         let kind = |node: &'a ProfiledNode| (node.node.operator.as_str(), node.node.provider.as_str());
         let unknown: HashSet<(&str, &str)> =
             profile.nodes.iter().filter(|node| node.self_ns.contains(&None)).map(kind).collect();
-        let part = |node: &'a ProfiledNode| {
-            let own = |(self_ns, scale): (&f64, &f64)| (self_ns - execution_ns * node.executions) * scale;
+        let part = |(node, held_ns): (&'a ProfiledNode, &f64)| {
+            let cost_ns = held_ns + cost.execution_ns * node.executions;
+            // What is between others in it may be less than what is taken off.
+            let least = if *held_ns > 0.0 { 0.0 } else { f64::NEG_INFINITY };
+            let own = |(self_ns, scale): (&f64, &f64)| (self_ns - cost_ns).max(least) * scale;
             let values = node.self_ns.iter().flatten().zip(&scale).map(own).collect();
             (!unknown.contains(&kind(node))).then_some(Part { values })
         };
-        let nodes: Vec<Option<Part>> = profile.nodes.iter().map(part).collect();
+        let nodes: Vec<Option<Part>> = profile.nodes.iter().zip(&cost.held_ns).map(part).collect();
         let in_nodes = Part::sum(nodes.iter().flatten());
         let rest = |process: usize| latency_ns - in_nodes.values.get(process).copied().unwrap_or(0.0);
         let between = Part { values: (0..processes).map(rest).collect() };
@@ -148,7 +145,7 @@ impl<'a> CellTime<'a> {
             cell: profile.cell as usize,
             profile,
             slowdown: slowdown(profile)?,
-            cost_ns: execution_ns,
+            cost_ns: cost.execution_ns,
             executions,
             overlap,
             nodes,
@@ -158,35 +155,37 @@ impl<'a> CellTime<'a> {
     }
 }
 
-/// What the profiler costs in an inference.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cost {
-    /// Between nodes.
-    between_ns: f64,
-    /// In each execution of a node.
-    execution_ns: f64,
+/// Two cells that are compared.
+struct Sides<'a> {
+    baseline: &'a CellTime<'a>,
+    cell: &'a CellTime<'a>,
+    /// The places of processes that ran near each other, on both sides; none where a side has others.
+    shared: Vec<(usize, usize)>,
 }
 
-impl Cost {
-    /// By what it adds to an inference. The runtime itself needs next to nothing between two nodes (0.2 us for nodes that do
-    /// nothing), so that what is there is the profiler's first; the rest is the same for every execution, and no more than
-    /// the shortest takes.
-    fn of(profile: &CellProfile, known: &[f64], executions: f64) -> Option<Self> {
-        let typical =
-            |values: &mut dyn Iterator<Item = f64>| Some(TrimmedMean::of(&values.collect::<Vec<_>>())?.estimate);
-        let CellProfile { profiled_ns, plain_ns, .. } = profile;
-        let added_ns = typical(&mut profiled_ns.iter().zip(plain_ns).map(|(profiled, plain)| profiled - plain))?;
-        let free_ns = typical(&mut profiled_ns.iter().zip(known).map(|(profiled, known)| profiled - known))?;
-        let between_ns = added_ns.clamp(0.0, free_ns.max(0.0));
-        let once = |node: &ProfiledNode| {
-            // A branch that is not taken takes nothing.
-            let taken = node.self_ns.iter().copied().flatten().filter(|self_ns| *self_ns > 0.0);
-            Some(taken.reduce(f64::min)? / node.executions)
-        };
-        let shortest = profile.nodes.iter().filter_map(once).fold(f64::INFINITY, f64::min);
-        let execution_ns = ((added_ns - between_ns) / executions.max(1.0)).clamp(0.0, shortest.max(0.0));
-        Some(Cost { between_ns, execution_ns })
+impl<'a> Sides<'a> {
+    fn of(baseline: &'a CellTime<'a>, cell: &'a CellTime<'a>) -> Self {
+        let place = |number: &u32| cell.profile.processes.iter().position(|other| other == number);
+        let numbers = baseline.profile.processes.iter().enumerate();
+        let shared = numbers.filter_map(|(there, number)| Some((there, place(number)?))).collect();
+        Sides { baseline, cell, shared }
     }
+
+    /// The mean of the differences of two parts over processes that ran near each other, with what is uncertain about both
+    /// latencies.
+    fn difference(&self, before: &Part, after: &Part) -> Estimate {
+        let value = |part: &Part, place: usize| part.values.get(place).copied().unwrap_or(0.0);
+        let pairs = self.shared.iter().map(|(there, here)| value(after, *here) - value(before, *there));
+        let own = Part { values: pairs.collect() }.estimate();
+        let of_latency = |time: &CellTime<'_>, part: &Part| time.of_latency(part.estimate().value);
+        widened(own, of_latency(self.baseline, before).hypot(of_latency(self.cell, after)))
+    }
+}
+
+/// An estimate whose interval has this half width too, in squares.
+fn widened(of: Estimate, half_width: f64) -> Estimate {
+    let widen = |interval: Interval| Interval::around(of.value, interval.half_width().hypot(half_width));
+    Estimate { interval: of.interval.map(widen), ..of }
 }
 
 /// The mean of the ratios of processes that took turns, by their logarithms.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use statistics::interval::Estimate;
 
-use super::{CellTime, Part, group};
+use super::operators::shape;
+use super::{CellTime, Part, Sides, group};
 
 /// What a node adds to a latency.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,20 +25,35 @@ pub(crate) struct NodeDifference {
 struct Timed<'a> {
     path: &'a str,
     operator: &'a str,
-    /// Sizes of its first output.
-    sizes: &'a str,
+    /// Its first output.
+    output: &'a str,
+    executions: f64,
     part: &'a Part,
 }
 
+/// What makes two nodes the same.
+type Key<'a> = (&'a str, Vec<u64>, u64);
+
 impl<'a> Timed<'a> {
+    fn name(&self) -> Key<'a> {
+        (self.path, Vec::new(), 0)
+    }
+
+    /// The sizes in any order: kernels differ in where they have the channels.
+    fn work(&self) -> Key<'a> {
+        let mut sizes = shape(self.output).unwrap_or_default();
+        sizes.sort_unstable();
+        (group(self.operator), sizes, self.executions.to_bits())
+    }
+
     fn all(time: &'a CellTime<'_>, is_meant: impl Fn(&str) -> bool) -> Vec<Self> {
         let nodes = time.profile.nodes.iter().zip(&time.nodes);
         let timed = nodes.filter(|(node, _)| is_meant(&node.node.operator)).filter_map(|(node, part)| {
-            let output = node.node.outputs.first().map_or("", String::as_str);
             Some(Timed {
                 path: &node.node.path,
                 operator: &node.node.operator,
-                sizes: output.split_once('[').map_or("", |(_, sizes)| sizes),
+                output: node.node.outputs.first().map_or("", String::as_str),
+                executions: node.executions,
                 part: part.as_ref()?,
             })
         });
@@ -45,32 +61,28 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Every node of an operator that is meant that both sides have, and what is left: the largest difference first, what is left last.
+/// Every node that both sides have, of the operators that are meant, and what is left of them: the largest difference first,
+/// what is left last.
 ///
 /// A node is the one of its path on the other side, and where names differ the next one that does the same work (method 5.8)
-/// and gives an output of the same sizes.
-pub(super) fn differences(
-    baseline: &CellTime<'_>,
-    cell: &CellTime<'_>,
-    shared: &[(usize, usize)],
-    is_meant: impl Fn(&str) -> bool,
-) -> Vec<NodeDifference> {
-    let (before, after) = (Timed::all(baseline, &is_meant), Timed::all(cell, &is_meant));
-    let (mut pairs, before, after) = paired(&before, &after, |node| (node.path, ""));
-    let (by_work, before, after) = paired(&before, &after, |node| (group(node.operator), node.sizes));
+/// as often and gives an output of the same sizes.
+pub(super) fn differences(sides: &Sides<'_>, is_meant: impl Fn(&str) -> bool) -> Vec<NodeDifference> {
+    let (before, after) = (Timed::all(sides.baseline, &is_meant), Timed::all(sides.cell, &is_meant));
+    let (mut pairs, before, after) = paired(&before, &after, Timed::name);
+    let (by_work, before, after) = paired(&before, &after, Timed::work);
     pairs.extend(by_work);
     let row = |(before, after): (Timed<'_>, Timed<'_>)| NodeDifference {
         paths: Some([before.path.to_owned(), after.path.to_owned()]),
         operator: after.operator.to_owned(),
         nodes: [1, 1],
-        difference: after.part.less(before.part, shared),
+        difference: sides.difference(before.part, after.part),
     };
     let mut rows: Vec<NodeDifference> = pairs.into_iter().map(row).collect();
     rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
     if !(before.is_empty() && after.is_empty()) {
         let sum = |nodes: &[Timed<'_>]| Part::sum(nodes.iter().map(|node| node.part));
         let nodes = [before.len() as u64, after.len() as u64];
-        let difference = sum(&after).less(&sum(&before), shared);
+        let difference = sides.difference(&sum(&before), &sum(&after));
         rows.push(NodeDifference { paths: None, operator: String::new(), nodes, difference });
     }
     rows
@@ -79,8 +91,8 @@ pub(super) fn differences(
 type Pairs<'a> = (Vec<(Timed<'a>, Timed<'a>)>, Vec<Timed<'a>>, Vec<Timed<'a>>);
 
 /// Nodes with the same key in turn, and those without a partner on either side.
-fn paired<'a>(before: &[Timed<'a>], after: &[Timed<'a>], key: impl Fn(&Timed<'a>) -> (&'a str, &'a str)) -> Pairs<'a> {
-    let mut waiting: BTreeMap<(&str, &str), VecDeque<usize>> = BTreeMap::new();
+fn paired<'a>(before: &[Timed<'a>], after: &[Timed<'a>], key: impl Fn(&Timed<'a>) -> Key<'a>) -> Pairs<'a> {
+    let mut waiting: BTreeMap<Key<'_>, VecDeque<usize>> = BTreeMap::new();
     for (place, node) in before.iter().enumerate() {
         waiting.entry(key(node)).or_default().push_back(place);
     }

@@ -81,7 +81,7 @@ fn bytes(text: &str) -> Option<u64> {
 }
 
 /// The sizes in `float[1,3,224,224]`.
-fn shape(text: &str) -> Option<Vec<u64>> {
+pub(super) fn shape(text: &str) -> Option<Vec<u64>> {
     let (_, sizes) = text.strip_suffix(']')?.split_once('[')?;
     sizes.split(',').filter(|size| !size.is_empty()).map(|size| size.parse().ok()).collect()
 }

@@ -231,3 +231,27 @@ proptest! {
         prop_assert!((all - latency).abs() <= 1e-6 * latency, "{all} {latency}");
     }
 }
+
+#[test]
+fn what_the_profiler_costs_in_a_body_is_not_the_loops() {
+    // A loop of no time of its own over twenty products, whose profiler costs 2 us in each and 3 us between two.
+    let mut profile = profile(0, 200_000.0, &[("Loop", 60_000.0), ("MatMul", 200_000.0)], 0.0, 0.0);
+    profile.profiled_ns = profile.plain_ns.iter().map(|plain| plain + 20.0 * 5_000.0).collect();
+    profile.nodes[0].node.path = "/a/loop".to_owned();
+    profile.nodes[1].node.path = "/a/loop//a/product".to_owned();
+    profile.nodes[1].executions = 20.0;
+    profile.nodes[1].self_ns = profile.nodes[1].self_ns.iter().map(|own| own.map(|own| own + 40_000.0)).collect();
+    let time = CellTime::of(&profile, Some(estimate(200_000.0))).expect("a profile");
+    assert!(value(&time, "Loop") < 500.0, "{}", value(&time, "Loop"));
+    assert!((value(&time, "MatMul") - 200_000.0).abs() < 4_000.0, "{}", value(&time, "MatMul"));
+}
+
+#[test]
+fn a_difference_is_as_uncertain_as_the_latencies() {
+    let [one, other] = [30_000.0, 20_000.0].map(|own| profile(0, own, &[("Conv", own)], 0.0, 0.0));
+    let wide = |value: f64| Estimate { interval: Some(Interval::around(value, 0.2 * value)), ..estimate(value) };
+    let one = CellTime::of(&one, Some(wide(30_000.0))).expect("a profile");
+    let other = CellTime::of(&other, Some(wide(20_000.0))).expect("a profile");
+    let found = explain(&one, &other).expect("a row").rows[0].difference;
+    assert!((found.interval.expect("an interval").half_width() - 7_211.0).abs() < 20.0, "{found:?}");
+}

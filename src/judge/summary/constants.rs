@@ -8,7 +8,7 @@ use statistics::interval::Estimate;
 use statistics::trimmed_mean::trimmed_mean;
 
 use super::{CONFIDENCE, CellSummary, MetricSummary};
-use crate::judge::profile::CellTime;
+use crate::judge::profile::cell_times;
 use crate::plan::Cell;
 use crate::quality::fidelity::{Equal, Fidelity};
 use crate::record::Manifest;
@@ -31,15 +31,17 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
 fn add_operators(manifest: &Manifest, cells: &mut [CellSummary]) {
     let named = manifest.experiment.named_metrics().map(|reference| reference.metric);
     let asked: Vec<&Metric> = named.filter(|metric| metric.operator().is_some()).collect();
-    let profiled = manifest.findings.profile.iter().filter(|_| !asked.is_empty()).flat_map(|found| &found.cells);
-    for profile in profiled {
-        let Some(summary) = cells.get_mut(profile.cell as usize) else { continue };
-        let latency = summary.metrics.get(LATENCY.name).map(|latency| latency.estimate);
-        let Some(time) = CellTime::of(profile, latency) else { continue };
+    if asked.is_empty() {
+        return;
+    }
+    let latency = |cell: usize| Some(cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
+    for time in cell_times(manifest, latency) {
+        let profile = time.profile;
         for metric in &asked {
             let Some(part) = metric.operator().and_then(|operator| time.of_operator(operator)) else { continue };
             let per_run = profile.processes.iter().copied().zip(part.values.iter().copied()).collect();
-            summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate: time.estimate(&part), per_run });
+            let found = MetricSummary { estimate: time.estimate(&part), per_run };
+            cells[time.cell].metrics.insert(metric.name.to_owned(), found);
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use statistics::interval::Estimate;
 
-use super::table::{Columns, TableCell, TableColumn, TableRow};
+use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
 use crate::experiment::Axis;
 use crate::report::format::{self, Column, bytes, magnitude, percent, scale};
 use crate::results::{
-    CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, Memory, OperatorDifference, OperatorTime, Profile,
+    CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
+    Profile,
 };
 use crate::vocabulary::metric::{LATENCY, Unit};
 use crate::vocabulary::wording::{capitalized, count, list, some};
@@ -21,7 +22,7 @@ const MOST_TABLES: usize = 12;
 /// What is in no node whose time is known.
 fn rest_of(profiles: &[&Profile]) -> &'static str {
     let has_hidden = profiles.iter().any(|profile| profile.handed_over > 0);
-    if has_hidden { "on the device, and between nodes" } else { "runtime, between nodes" }
+    if has_hidden { "on the device, and outside nodes" } else { "runtime, outside nodes" }
 }
 
 /// The tables of all cells that were profiled.
@@ -67,13 +68,23 @@ fn column_of<'a>(times: impl Iterator<Item = &'a Estimated>) -> Column {
 
 /// `84 %`, `5.2 %`.
 fn part_of(part: f64) -> String {
-    let value = part * 100.0;
+    let value = if part.abs() < 0.0005 { 0.0 } else { part * 100.0 };
     format!("{} %", format::fixed(value, if value.abs() < 9.95 { 1 } else { 0 }))
+}
+
+/// An inference of the plain processes over the latency, where the machine was about as fast.
+const ABOUT_THE_SAME: std::ops::RangeInclusive<f64> = 0.75..=1.33;
+
+/// What is shorter than this is nothing: the profiler's times are microseconds.
+const LEAST_NS: f64 = 10.0;
+
+fn time_text(column: &Column, of: &Estimated) -> String {
+    if of.value.abs() < LEAST_NS { "~ 0".to_owned() } else { column.value(&estimate(of)) }
 }
 
 /// `-0.71 ± 0.02`.
 fn signed_time(column: &Column, of: &Estimated) -> String {
-    let text = column.value(&estimate(of));
+    let text = time_text(column, of);
     if of.value > 0.0 && text.starts_with(|first: char| first.is_ascii_digit()) { format!("+{text}") } else { text }
 }
 
@@ -119,7 +130,7 @@ fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
     });
     add_difference(&mut table, of, &column, |(.., time)| time);
     let title = format!("{}, by operator", pair_of(reader, of));
-    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(of)]))
+    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(reader, of)]))
 }
 
 /// Which nodes a comparison's difference is in; nothing where none is known.
@@ -153,9 +164,12 @@ fn pair_of(reader: &Reader<'_>, of: &Explained) -> String {
 }
 
 /// `Operators explain 98 % of the difference of 4.19 ms. The plain processes of the profile differ by 4.05 ms.`
-fn explained_words(of: &Explained) -> String {
+fn explained_words(reader: &Reader<'_>, of: &Explained) -> String {
     let [difference, again] =
         [of.difference_ns, of.seen_again_ns].map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
+    if !is_readable(reader, of) {
+        return format!("The latencies differ by {difference}. {}.", capitalized(&too_short()));
+    }
     match of.explained.filter(|_| of.is_seen_again()) {
         Some(explained) => format!(
             "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
@@ -170,7 +184,7 @@ fn explained_words(of: &Explained) -> String {
     }
 }
 
-/// The nodes of a cell by operator, then the time between nodes.
+/// The nodes of a cell by operator, then the time outside them.
 fn operators(cell: &Cell, profile: &Profile) -> Table {
     let between = profile.between.as_ref().filter(|_| profile.has_times());
     let column = column_of(profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between));
@@ -184,6 +198,10 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
         Some(TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name)))
     });
     table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
+    table.add_known(TableColumn::number("executions").of("in an inference, where that is not once a node"), |row| {
+        let executions = row.as_ref()?.executions?;
+        Some(TableCell::number(format::fixed(executions, if executions.fract() == 0.0 { 0 } else { 1 }), executions))
+    });
     table.add_known(TableColumn::text("provider").of("what executes them"), |row| {
         Some(TableCell::text(provider(row.as_ref()?.provider.as_deref()?)))
     });
@@ -194,7 +212,7 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     let meaning = "their own time in an inference, what runs in them left out, with its 95 % interval over processes";
     table.add_known(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
         Some(row) => profile.has_times().then(|| operator_time(&column, row, profile.cost_ns)),
-        None => between.map(|time| TableCell::number(column.value(&estimate(time)), time.value)),
+        None => between.map(|time| TableCell::number(time_text(&column, time), time.value)),
     });
     table.add_known(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"), |row| {
         let macs = row.as_ref()?.macs?;
@@ -213,15 +231,15 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     table.add(TableColumn::number("output bytes").of("bytes of their outputs"), |row| {
         row.map(|row| TableCell::number(bytes(row.output_bytes), row.output_bytes as f64))
     });
-    table.table(notes(profile))
+    table.table(notes(profile, latency))
 }
 
 /// The time of an operator; marked as uncertain where the correction for the profiler's cost exceeds it.
 fn operator_time(column: &Column, row: &OperatorTime, cost_ns: f64) -> TableCell {
     let Some(time) = &row.time else { return TableCell::absent("on the device") };
-    let text = column.value(&estimate(time));
+    let text = time_text(column, time);
     let executions = row.executions.unwrap_or(row.nodes as f64);
-    let is_uncertain = time.value < cost_ns * executions;
+    let is_uncertain = time.value < cost_ns * executions && !text.starts_with('~');
     TableCell::number(if is_uncertain { format!("~ {text}") } else { text }, time.value)
 }
 
@@ -231,7 +249,7 @@ fn provider(name: &str) -> &str {
 }
 
 /// What the numbers are worth, sentences.
-fn notes(profile: &Profile) -> Vec<String> {
+fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
     if let Some(why) = profile.unknown() {
         return vec![capitalized(&why) + "."];
     }
@@ -239,19 +257,30 @@ fn notes(profile: &Profile) -> Vec<String> {
     if let Some(slowdown) = &profile.slowdown {
         let interval = estimate(slowdown).interval;
         notes.push(format!(
-            "{} of processes, with the profiler and without, each of {} or more inferences. The profiler makes an inference {} times as long; {} were taken off each of {} executions of a node.",
+            "{} of processes, with the profiler and without, each of {} or more inferences. The profiler makes an inference {} times as long; {} were taken off each of {} of a node.",
             count(profile.processes.into(), "pair"),
             profile.inferences,
             format::ratio(slowdown.value, interval).replacen('x', "", 1),
             format::measured(Unit::Nanoseconds, profile.cost_ns, None),
-            format::fixed(profile.executions, 0),
+            count(profile.executions.round() as u64, "execution"),
         ));
+        if (profile.processes as usize) < LEAST_RUNS {
+            notes.push(format!("Times have intervals, and reasons are named, from {LEAST_RUNS} pairs on."));
+        }
         let doubt = match slowdown.value {
             DROWNED.. => Some("It takes longer than the nodes: times and shares say little."),
             INFLATED.. => Some("That is much: trust the shares more than the times."),
             _ => None,
         };
         notes.extend(doubt.map(str::to_owned));
+        let far = profile.plain_ns.zip(latency).filter(|(plain, latency)| !ABOUT_THE_SAME.contains(&(plain / latency)));
+        notes.extend(far.map(|(plain, latency)| {
+            format!(
+                "In the profile's plain processes an inference took {}, {} the latency: the shares may not hold for it.",
+                format::measured(Unit::Nanoseconds, plain, None),
+                format::ratio(plain / latency, None)
+            )
+        }));
     }
     notes.extend(
         profile
@@ -280,7 +309,7 @@ fn nodes(profile: &Profile) -> Table {
     table.add(TableColumn::text("operator"), |node| Some(TableCell::text(&node.operator)));
     let meaning = "its own time in an inference, with its 95 % interval over processes";
     table.add(TableColumn::number(column.heading("time")).of(meaning), |node| {
-        Some(TableCell::number(column.value(&estimate(&node.time)), node.time.value))
+        Some(TableCell::number(time_text(&column, &node.time), node.time.value))
     });
     table.add_known(TableColumn::number("MACs"), |node| {
         Some(TableCell::number(magnitude(node.macs?), node.macs? as f64))
@@ -294,39 +323,31 @@ fn nodes(profile: &Profile) -> Table {
 /// What the memory of a cell is made of.
 fn memory_table(cell: &Cell, memory: &Memory) -> Table {
     let peak = memory.peak();
-    let row = |name: String, value: f64| {
+    let rows = [
+        ("libraries, inputs and the process", memory.before_load),
+        ("loading the model", memory.loading),
+        ("running it", memory.running),
+        ("peak", peak),
+    ];
+    let mut table = Columns::of(&rows);
+    table.add(TableColumn::text("part"), |(name, _)| Some(TableCell::text(*name)));
+    let meaning = "what it added to the largest resident memory of the plain processes";
+    table.add(TableColumn::number("memory").of(meaning), |(_, value)| {
+        Some(TableCell::number(bytes(*value as u64), *value))
+    });
+    table.add(TableColumn::number("share"), |(_, value)| {
         let part = value / peak.max(1.0);
-        let cells = [TableCell::number(bytes(value as u64), value), TableCell::number(part_of(part), part)];
-        TableRow::from([TableCell::text(name)].into_iter().chain(cells).collect::<Vec<_>>())
-    };
-    // That of a device has memory of its own.
-    let own = memory.arena.as_ref().filter(|_| cell.is_on_cpu());
-    let weights = own.map(|arena| format!(", {} of it weights", bytes(arena.weights)));
-    let activations = own.map(|arena| format!(", {} of it activations", bytes(arena.activations)));
-    let rows = vec![
-        row("libraries, inputs and the process".to_owned(), memory.before_load),
-        row(format!("loading the model{}", weights.unwrap_or_default()), memory.loading),
-        row(format!("running it{}", activations.unwrap_or_default()), memory.running),
-        row("peak".to_owned(), peak),
-    ];
-    let columns = vec![
-        TableColumn::text("part"),
-        TableColumn::number("memory").of("what it added to the largest resident memory of the plain processes"),
-        TableColumn::number("share"),
-    ];
-    let arena = memory.arena.as_ref();
-    let notes = arena.map(|arena| {
-        let (node, held) = (&arena.node, bytes(arena.held));
-        let on_device = || {
-            let (weights, activations) = (bytes(arena.weights), bytes(arena.activations));
-            format!("On the device: {weights} of weights and at most {activations} of activations. ")
-        };
-        let on_device = own.is_none().then(on_device).unwrap_or_default();
+        Some(TableCell::number(part_of(part), part))
+    });
+    let place = if cell.is_on_cpu() { "In the runtime's arena" } else { "In the runtime's arena on the device" };
+    let notes = memory.arena.as_ref().map(|arena| {
+        let [weights, activations, held] = [arena.weights, arena.activations, arena.held].map(bytes);
         format!(
-            "{on_device}Activations are largest at the end of {node}. The runtime holds {held} for both, in use or not."
+            "{place}: {weights} of weights as far as they are in it, and at most {activations} of activations, at the end of {}; {held} held, in use or not.",
+            arena.node
         )
     });
-    Table { columns, rows, notes: notes.into_iter().collect() }
+    table.table(notes.into_iter().collect())
 }
 
 /// A line for each comparison with a difference, or for each cell where there is none, and why there is no profile.
@@ -342,7 +363,8 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let mut times = Vec::new();
     for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
         let name = reader.short_path(&cell.id);
-        match profile.unknown() {
+        let why = profile.unknown().or_else(|| is_drowned(profile).then(too_short));
+        match why {
             None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
             None => {}
             Some(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
@@ -372,9 +394,15 @@ fn explained_line(reader: &Reader<'_>, of: &Explained) -> String {
         let scaled = value / unit.factor;
         format::signed(scaled, format::significant_decimals(of.difference_ns / unit.factor, 2).max(0))
     };
-    let rows = of.rows.iter().filter(|row| row.difference.value.abs() >= TOLD * of.difference_ns.abs()).take(MOST_TOLD);
-    let rows: Vec<String> = rows.map(|row| format!("{} {}", row.in_short(), told(row.difference.value))).collect();
-    format!("{}, {} {}: {}", pair_of(reader, of), told(of.difference_ns), unit.unit, rows.join(", "))
+    let named = of.rows.iter().map(|row| (row.in_short(), row.difference.value));
+    let mut rows: Vec<(&str, f64)> = named.chain([("outside nodes", of.between.value)]).collect();
+    rows.retain(|(_, value)| value.abs() >= TOLD * of.difference_ns.abs());
+    rows.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
+    let rows: Vec<String> =
+        rows.into_iter().take(MOST_TOLD).map(|(name, value)| format!("{name} {}", told(value))).collect();
+    let doubt =
+        if of.is_seen_again() { String::new() } else { format!(" (in the profile {})", told(of.seen_again_ns)) };
+    format!("{}, {} {}{doubt}: {}", pair_of(reader, of), told(of.difference_ns), unit.unit, rows.join(", "))
 }
 
 /// `Conv 84 %, Concat 5 %; the profiler adds 8 %`.
@@ -384,18 +412,23 @@ fn shares(cell: &Cell, profile: &Profile) -> String {
     let rows = rows.filter(|(_, share)| *share >= TOLD).take(MOST_TOLD);
     let rows: Vec<String> = rows.map(|(operator, share)| format!("{operator} {}", percent(share))).collect();
     let slowdown = profile.slowdown.filter(|slowdown| slowdown.value > INFLATED);
-    if let Some(slowdown) = slowdown.filter(|slowdown| slowdown.value > DROWNED) {
-        let times = format::ratio(slowdown.value, None);
-        return format!("nodes too short for the profiler, which makes an inference {times} as long");
-    }
     let slowdown = slowdown.map(|slowdown| format!("; the profiler adds {}", percent(slowdown.value - 1.0)));
     rows.join(", ") + &slowdown.unwrap_or_default()
 }
 
+/// Whether the profiler takes more than the nodes.
+fn is_drowned(profile: &Profile) -> bool {
+    profile.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
+}
+
+fn too_short() -> String {
+    format!("nodes too short for the profiler, which makes an inference more than {DROWNED} times as long")
+}
+
 /// Whether on both sides the profiler took less than the nodes.
 fn is_readable(reader: &Reader<'_>, of: &Explained) -> bool {
-    let slowdown = |id: &String| reader.cell(id)?.profile.as_ref()?.slowdown;
-    [&of.cell, &of.baseline].into_iter().filter_map(slowdown).all(|slowdown| slowdown.value <= DROWNED)
+    let profiles = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(id)?.profile.as_ref());
+    !profiles.into_iter().any(is_drowned)
 }
 
 /// `saves 9.0 ms in Conv`: the first reason why one cell is faster than another, where operators explain most of the
@@ -410,7 +443,7 @@ pub(super) fn reason(reader: &Reader<'_>, faster: &str, slower: &str) -> Option<
     let saved = |row: &&OperatorDifference| row.difference.value * sign > 0.0;
     let first = of.rows.iter().find(saved).filter(|row| {
         let ends = row.difference.low.zip(row.difference.high);
-        ends.is_some_and(|(low, high)| low * sign > 0.0 && high * sign > 0.0)
+        row.difference.n as usize >= LEAST_RUNS && ends.is_some_and(|(low, high)| low * sign > 0.0 && high * sign > 0.0)
     })?;
     let own = format::measured(Unit::Nanoseconds, first.difference.value.abs(), None);
     Some(format!("saves {own} in {}", first.in_short()))

@@ -67,7 +67,7 @@ impl Colors {
     /// Names and colours in the order of the bars.
     fn legend(&self) -> Vec<(&str, Color)> {
         let own = self.0.iter().map(String::as_str).zip(PALETTE);
-        own.chain([("other operators", GREY), ("between nodes", PALE)]).collect()
+        own.chain([("other operators", GREY), ("outside nodes", PALE)]).collect()
     }
 
     /// The parts of a bar in that order.

@@ -144,8 +144,8 @@ fn fact(text: &str) -> Result<String, String> {
 /// Arguments of `bisect`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Both versions are measured in turns. Where a cell is slower with the newer one, the versions between them are fetched and
-measured by halves, the first slower one and the one before it are profiled, and the node whose time grew most is written
+Both versions are measured in turns. Where a cell is slower with the newer one, the versions between them are fetched and \
+measured by halves, the first slower one and the one before it are profiled, and the node whose time grew most is written \
 as a model of its own (NODE.onnx) with a specification that compares both versions (NODE.yaml).
 
   perfrun bisect experiments/x.yaml --from 1.28.0 --to 1.31.1

@@ -94,7 +94,9 @@ pub(super) fn named(levels: &[Level<'_>], called: Called<'_>, is_known: bool) ->
             has_place(node) && executed == name || node.label() == name,
             node.output.iter().any(|output| output == name),
         ];
-        is_it.iter().position(|is_it| *is_it)
+        // Branches of one `If` may have nodes of one name.
+        let is_other = !operator.contains(node.op_type());
+        Some((is_it.iter().position(|is_it| *is_it)?, is_other))
     };
     let place = best(levels, |level, index, node| rank(level, index, node).filter(|_| !name.is_empty()))?;
     Some(grown(levels, place, &[operator]))
@@ -163,7 +165,7 @@ fn grown(levels: &[Level<'_>], (level, index): (usize, usize), called: &[&str]) 
     let is_marked = |fusion: &&Fusion| own == fusion.mark || called.iter().any(|called| called.contains(fusion.mark));
     for fusion in FUSIONS.iter().filter(is_marked) {
         for operators in fusion.after {
-            add_after(&mut nodes, &wiring, operators);
+            add_after(&mut nodes, &wiring, operators, fusion.mark.ends_with("Fusion"));
         }
         add_before(&mut nodes, &wiring, fusion);
     }
@@ -178,10 +180,10 @@ fn add_quantization(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>) {
     let read: Vec<usize> = nodes.iter().flat_map(|node| wiring.before(*node)).collect();
     let before = nodes.len();
     nodes.extend(read.into_iter().filter(|node| wiring.operator(*node) == "DequantizeLinear"));
-    if nodes.len() > before && !add_after(nodes, wiring, &["QuantizeLinear"]) {
+    if nodes.len() > before && !add_after(nodes, wiring, &["QuantizeLinear"], false) {
         let mut with_activation = nodes.clone();
-        if add_after(&mut with_activation, wiring, ACTIVATIONS)
-            && add_after(&mut with_activation, wiring, &["QuantizeLinear"])
+        if add_after(&mut with_activation, wiring, ACTIVATIONS, false)
+            && add_after(&mut with_activation, wiring, &["QuantizeLinear"], false)
         {
             *nodes = with_activation;
         }
@@ -206,14 +208,15 @@ fn add_before(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, fusion: &Fusion)
     }
 }
 
-/// Adds the one node that reads what these make for others, if it is one of those; whether it is.
-fn add_after(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, operators: &[&str]) -> bool {
+/// Adds the one node that reads what these make for others, if it is one of those; whether it is. An `Add` of two that are
+/// no constants is one only where the name tells it.
+fn add_after(nodes: &mut BTreeSet<usize>, wiring: &Wiring<'_>, operators: &[&str], is_told: bool) -> bool {
     let is_read_here = |reader: &Option<usize>| reader.is_some_and(|reader| nodes.contains(&reader));
     let values = nodes.iter().flat_map(|node| wiring.after(*node)).filter(|readers| !readers.iter().any(is_read_here));
     let readers: BTreeSet<Option<usize>> = values.flatten().copied().collect();
     let [Some(reader)] = readers.into_iter().collect::<Vec<_>>()[..] else { return false };
     let own = wiring.operator(reader);
-    let fits = operators.contains(&own) && (own != "Add" || wiring.has_constant(reader));
+    let fits = operators.contains(&own) && (own != "Add" || is_told || wiring.has_constant(reader));
     if fits {
         nodes.insert(reader);
     }
@@ -292,6 +295,7 @@ mod tests {
         assert_eq!(found(dense, "m"), "m");
         assert_eq!(found(dense, "m/MatMulAddFusion"), "m b");
         assert_eq!(found(dense, "fused m/MatMulAddFusion"), "m b r");
+        assert_eq!(found("m: MatMul x w1 -> a; b: Add a x -> c", "m/MatMulAddFusion"), "m b");
         let scores = "t: Transpose x -> k; q: Mul x w1 -> s; m: MatMul s k -> a; d: Div a w2 -> b; e: Exp b -> y";
         assert_eq!(found(scores, "m/MatmulTransposeFusion"), "t m");
         assert_eq!(found(scores, "m/MatmulTransposeFusion//MatMulScaleFusion/"), "t q m d");

@@ -230,6 +230,23 @@ mod tests {
     }
 
     #[test]
+    fn of_nodes_of_one_name_in_two_branches_the_operator_tells_the_one() {
+        let branch = |operator: &str, output: &str| GraphProto {
+            node: vec![node(operator, "ln", &["x"], &[output])],
+            output: value_infos(&format!("{output}[2]")),
+            ..Default::default()
+        };
+        let branches = [("then_branch", branch("Abs", "t")), ("else_branch", branch("Neg", "e"))];
+        let branches = branches.map(|(name, graph)| AttributeProto::of_graph(name, graph)).to_vec();
+        let model =
+            model_of(17, "x[2] c:bool[]", "y[2]", vec![], vec![NodeProto::of("If", "if", &["c"], &["y"], branches)]);
+        for operator in ["Abs", "Neg"] {
+            let found = extract(&model, &[], "if/ln", Some(operator)).unwrap();
+            assert_eq!(found.nodes, [format!("{operator} `ln`")]);
+        }
+    }
+
+    #[test]
     fn a_call_keeps_its_function_and_a_node_in_a_function_is_found() {
         let function = |name: &str, node: NodeProto| FunctionProto {
             name: Some(name.to_owned()),

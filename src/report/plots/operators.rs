@@ -91,7 +91,10 @@ fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: St
     let unit = scale(Unit::Nanoseconds, [most]);
     let names = rows.iter().map(|(name, _)| text_width(&shortened(name, MOST_LETTERS))).fold(0.0, f64::max);
     let axis = Axis::from_zero(1.02 * most / unit.factor, names + 30.0, WIDTH - 24.0);
-    let lines = lines_of_legend(&colors.legend());
+    let is_drawn = |place: usize| rows.iter().any(|(_, parts)| parts[place] > 0.0);
+    let legend = colors.legend().into_iter().enumerate().filter(|(place, _)| is_drawn(*place));
+    let legend: Vec<(&str, Color)> = legend.map(|(_, entry)| entry).collect();
+    let lines = lines_of_legend(&legend);
     let top = TOP + LEGEND * lines.len() as f64;
     let bottom = top + ROW * rows.len() as f64;
     let title = format!("Time of an inference by operator: {name}");

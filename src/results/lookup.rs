@@ -23,7 +23,7 @@ impl Cell {
         self.names.path()
     }
 
-    /// Whether it runs on processors, of whatever machine.
+    /// True for cells on the CPU; in a merged record, on that of any machine.
     pub(crate) fn is_on_cpu(&self) -> bool {
         self.names.device().split('@').next() == Some(Device::CPU)
     }

@@ -28,12 +28,12 @@ pub(super) struct Culprit<'a> {
 }
 
 impl Culprit<'_> {
-    /// Writes model and specification into a folder, from the file that the cell was run with and what it was fed; the
+    /// Writes model and specification into a folder that is there, under names that are free, from the file that the cell was run with and what it was fed; the
     /// specification's path.
     ///
     /// # Errors
     ///
-    /// A node that cannot be taken out of its model, files that are there already, and what the system says.
+    /// A node that cannot be taken out of its model, and what the system says.
     pub(super) fn write(&self, served: (&Path, &[ResolvedTensor]), folder: &Path) -> Result<PathBuf, Error> {
         let stem = stem_of(self.paths[0]);
         let files = |name: &str| ["onnx", "yaml"].map(|end| folder.join(format!("{name}.{end}")));
@@ -42,7 +42,6 @@ impl Culprit<'_> {
         let names = std::iter::once(stem.clone()).chain((2..).map(|number| format!("{stem}-{number}")));
         let name = names.into_iter().find(is_free).unwrap_or(stem);
         let [model, specification] = files(&name);
-        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
         let first = write_node(served, (self.paths[0], Some(self.operator)), &model);
         let write = |written: Result<_, _>, path: &&str| {
             written.or_else(|problem| write_node(served, (path, None), &model).map_err(|_| problem))
@@ -132,7 +131,7 @@ mod tests {
             runtimes: &runtimes,
             found: &found,
         };
-        let file = culprit.write((&path, &fed), &folder.path().join("new")).unwrap();
+        let file = culprit.write((&path, &fed), folder.path()).unwrap();
         let written = spec::load(&file, &[]).unwrap().experiment;
         assert_eq!((&written.runtimes[..], written.runs), (&runtimes[..], experiment.runs));
         let (variant, own) = (&written.variants[0], &experiment.variants[0]);
@@ -143,10 +142,10 @@ mod tests {
         assert_eq!((&variant.session, &variant.env, &variant.wrap), (&own.session, &own.env, &own.wrap));
         assert_eq!(variant.graph_optimization, own.graph_optimization);
         assert_eq!(onnx::load(&file.with_extension("onnx")).unwrap().graph.unwrap().node.len(), 1);
-        let second = culprit.write((&path, &fed), &folder.path().join("new")).unwrap();
+        let second = culprit.write((&path, &fed), folder.path()).unwrap();
         assert!(second != file && spec::load(&second, &[]).is_ok());
         let unknown = Culprit { paths: vec!["unknown"], ..culprit };
-        let problem = unknown.write((&path, &fed), &folder.path().join("other")).unwrap_err().to_string();
+        let problem = unknown.write((&path, &fed), folder.path()).unwrap_err().to_string();
         assert!(problem.contains("there is no node `unknown`"), "{problem}");
     }
 }

@@ -111,11 +111,9 @@ fn add_difference<'r, R>(
 fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
     let total = Estimated { value: of.difference_ns, low: None, high: None, n: 0, supported: None };
     let named = of.rows.iter().map(|row| (row.name(), Some(row.nodes), &row.difference));
-    let profiles: Vec<&Profile> =
-        [&of.baseline, &of.cell].iter().filter_map(|id| reader.cell(id)?.profile.as_ref()).collect();
-    let rest = (rest_of(&profiles), None, &of.between);
+    let rest = (rest_of(&profiles_of(reader, of)), None, &of.between);
     let rows: Vec<_> = named.chain([rest, ("all", None, &total)]).collect();
-    let column = column_of(rows.iter().map(|(.., time)| *time).filter(|time| time.low.is_some()));
+    let column = column_of(of.rows.iter().map(|row| &row.difference).chain([&of.between]));
 
     let mut table = Columns::of(&rows);
     let meaning = "what does the same work on both sides: fused, quantised or plain";
@@ -267,12 +265,11 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
         if (profile.processes as usize) < LEAST_RUNS {
             notes.push(format!("Times have intervals, and reasons are named, from {LEAST_RUNS} pairs on."));
         }
-        let doubt = match slowdown.value {
-            DROWNED.. => Some("It takes longer than the nodes: times and shares say little."),
-            INFLATED.. => Some("That is much: trust the shares more than the times."),
-            _ => None,
-        };
-        notes.extend(doubt.map(str::to_owned));
+        if is_drowned(profile) {
+            notes.push("It takes longer than the nodes: times and shares say little.".to_owned());
+        } else if slowdown.value > INFLATED {
+            notes.push("That is much: trust the shares more than the times.".to_owned());
+        }
         let far = profile.plain_ns.zip(latency).filter(|(plain, latency)| !ABOUT_THE_SAME.contains(&(plain / latency)));
         notes.extend(far.map(|(plain, latency)| {
             format!(
@@ -416,6 +413,11 @@ fn shares(cell: &Cell, profile: &Profile) -> String {
     rows.join(", ") + &slowdown.unwrap_or_default()
 }
 
+/// Those of a comparison's two cells.
+fn profiles_of<'a>(reader: &Reader<'a>, of: &Explained) -> Vec<&'a Profile> {
+    [&of.baseline, &of.cell].into_iter().filter_map(|id| reader.cell(id)?.profile.as_ref()).collect()
+}
+
 /// Whether the profiler takes more than the nodes.
 fn is_drowned(profile: &Profile) -> bool {
     profile.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
@@ -427,8 +429,7 @@ fn too_short() -> String {
 
 /// Whether on both sides the profiler took less than the nodes.
 fn is_readable(reader: &Reader<'_>, of: &Explained) -> bool {
-    let profiles = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(id)?.profile.as_ref());
-    !profiles.into_iter().any(is_drowned)
+    !profiles_of(reader, of).into_iter().any(is_drowned)
 }
 
 /// `saves 9.0 ms in Conv`: the first reason why one cell is faster than another, where operators explain most of the

@@ -6,11 +6,11 @@
 //!   start. A node's own time is its event less the events in it, since `If`, `Loop` and `Scan` hold their bodies.
 //! - Starts and durations are whole microseconds, rounded down, so that the computed end of an event is never after its
 //!   true one: what follows never starts before it, and what it holds may seem to end one microsecond after it.
-//! - No field tells which graph a node is in. Names and indices repeat in bodies, so a node is told by these and by the one
-//!   that it runs in.
+//! - No field says which graph a node is in, and names and indices repeat in bodies. A node is identified by both and by the
+//!   node that it runs in.
 //! - Shapes and bytes are those of the first inference: later ones take one block for all that the runtime planned.
-//! - The event of a node on another device is the time that the host took to hand it over. Its time on the device is told
-//!   by `Kernel` events, which only some builds write.
+//! - The event of a node on another device holds the time that the host took to launch it. `Kernel` events hold its time on
+//!   the device; only some builds write them.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

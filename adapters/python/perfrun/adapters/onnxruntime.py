@@ -1,0 +1,126 @@
+"""ONNX Runtime through its Python API: a cross-check of perfrun's own loop, and any version from 1.10 on.
+
+Inputs and outputs are bound beforehand, as perfrun's own loop does; `io_binding: false` has NumPy arrays copied in every
+call, as `session.run` is often used.
+"""
+
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+import onnxruntime as ort
+
+from perfrun.failure import Failure
+
+PROVIDERS = {
+    "cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider", "rocm": "ROCMExecutionProvider", "migraphx": "MIGraphXExecutionProvider",
+}
+LEVELS = {
+    "disabled": ort.GraphOptimizationLevel.ORT_DISABLE_ALL, "basic": ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, "all": ort.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+RECORD_NODES = "session.record_ep_graph_assignment_info"  # From 1.24 on; older versions ignore it.
+BFLOAT16 = 16  # In ONNX's TensorProto.DataType.
+
+
+class Adapter:
+    """One session, with a binding for each input set."""
+
+    dynamic_outputs = False
+
+    def describe(self) -> Tuple[str, Dict[str, str], List[str]]:
+        offered = ort.get_available_providers()
+        devices = [device for device, provider in PROVIDERS.items() if provider in offered]
+        devices = [device + ":0" if device in ("cuda", "tensorrt", "rocm") else device for device in devices]
+        return "onnxruntime " + ort.__version__, {"onnxruntime": ort.__version__}, devices
+
+    def load(self, cell: Any) -> None:
+        if not cell.model:
+            raise Failure("model", "ONNX Runtime needs an ONNX file")
+        self.device, _, number = cell.device.partition(":")
+        self.number = int(number) if number.isdigit() else 0
+        self.provider = PROVIDERS.get(self.device, "")
+        if self.provider not in ort.get_available_providers():
+            raise Failure("provider", "ONNX Runtime %s here has no provider for %s" % (ort.__version__, cell.device))
+        self.session = ort.InferenceSession(cell.model, self._options(cell), providers=self._providers(cell))
+        if self.session.get_providers()[0] != self.provider:
+            text = "ONNX Runtime did not take %s: the session has %s" % (self.provider, self.session.get_providers())
+            raise Failure("provider", text)
+        self.elements = {tensor["name"]: tensor["element"] for tensor in cell.tensors}
+        self.names = [output.name for output in self.session.get_outputs()]
+        self.shapes = cell.outputs
+        tensors = all(value.type.startswith("tensor(") for value in self.session.get_outputs())
+        self.binds = cell.options["io_binding"] and tensors
+        self.call = self._run_bound if self.binds else self._run
+        self.dynamic_outputs = not (self.binds and self.shapes)
+
+    def _options(self, cell: Any) -> ort.SessionOptions:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = cell.threads, 1
+        options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        options.graph_optimization_level = LEVELS[cell.settings.get("graph_optimization") or "all"]
+        options.add_session_config_entry(RECORD_NODES, "1")
+        for name, size in (cell.settings.get("dimensions") or {}).items():
+            options.add_free_dimension_override_by_name(name, size)
+        for key, value in (cell.settings.get("session") or {}).items():
+            options.add_session_config_entry(key, str(value))
+        return options
+
+    def _providers(self, cell: Any) -> List[Any]:
+        settings = {key: str(value) for key, value in (cell.settings.get("provider") or {}).items()}
+        if self.device in ("cuda", "tensorrt", "rocm"):
+            settings.setdefault("device_id", str(self.number))
+        return [(self.provider, settings)] + ([] if self.device == "cpu" else [PROVIDERS["cpu"]])
+
+    def inputs(self, arrays: Dict[str, np.ndarray]) -> Any:
+        if not self.binds:
+            return arrays
+        binding = self.session.io_binding()
+        for name, array in arrays.items():
+            binding.bind_ortvalue_input(name, self._value(array, self.elements[name]))
+        for output in self.session.get_outputs():
+            self._bind_output(binding, output)
+        return binding
+
+    def _value(self, array: np.ndarray, element: str) -> Any:
+        place = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
+        if element == "bfloat16":
+            return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, BFLOAT16)
+        return ort.OrtValue.ortvalue_from_numpy(array.astype(object) if element == "string" else array, *place)
+
+    def _bind_output(self, binding: Any, output: Any) -> None:
+        """Memory of its own where the shape is known; otherwise the session allocates in every call."""
+        place = (self.device, self.number) if self.device == "cuda" else ("cpu", 0)
+        element = TYPES.get(output.type)
+        shape = (self.shapes or {}).get(output.name)
+        if shape is None or element is None:
+            binding.bind_output(output.name, *place)
+        else:
+            value = ort.OrtValue.ortvalue_from_shape_and_type(shape, element, *place)
+            binding.bind_ortvalue_output(output.name, value)
+
+    def _run_bound(self, binding: Any) -> Any:
+        self.session.run_with_iobinding(binding)
+        return binding
+
+    def _run(self, feed: Dict[str, np.ndarray]) -> Any:
+        return self.session.run(None, feed)
+
+    def outputs(self, result: Any) -> Dict[str, Any]:
+        values = result.copy_outputs_to_cpu() if self.binds else result
+        return dict(zip(self.names, values))
+
+    def placement(self, _result: Any) -> Dict[str, int]:
+        """Nodes by provider where this version tells; otherwise the provider that the session has."""
+        told = getattr(self.session, "get_provider_graph_assignment_info", None)
+        counts: Dict[str, int] = {}
+        for part in told() if told else []:
+            counts[part.ep_name] = counts.get(part.ep_name, 0) + len(part.get_nodes())
+        return counts or {self.provider: 1}
+
+
+TYPES = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16, "tensor(bool)": np.bool_,
+    "tensor(int8)": np.int8, "tensor(int16)": np.int16, "tensor(int32)": np.int32, "tensor(int64)": np.int64,
+    "tensor(uint8)": np.uint8, "tensor(uint16)": np.uint16, "tensor(uint32)": np.uint32, "tensor(uint64)": np.uint64,
+}

@@ -1,0 +1,169 @@
+"""PyTorch, on the CPU and on CUDA devices: eager, TorchScript, torch.compile and torch.export.
+
+A model comes from a Python function, or from an ONNX file through onnx2torch. On CUDA a call ends with a synchronise.
+"""
+
+import contextlib
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+import torch
+
+from perfrun.failure import Failure, missing
+from perfrun.source import named, torch_model
+
+TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+NEEDED = {"compile": (2, 0), "export": (2, 1)}  # The first versions that have these modes.
+
+
+class Adapter:
+    """One model, with one input set for each prepared tuple of tensors."""
+
+    def describe(self) -> Tuple[str, Dict[str, str], List[str]]:
+        about = {"torch": torch.__version__}
+        with contextlib.suppress(Exception):  # It may be missing, or made for another torch.
+            import torchvision
+
+            about["torchvision"] = torchvision.__version__
+        if torch.version.cuda:
+            about.update(cuda=torch.version.cuda, cudnn=str(torch.backends.cudnn.version()))
+        devices = ["cuda:%d" % index for index in range(torch.cuda.device_count())]
+        return "pytorch " + torch.__version__, about, ["cpu"] + devices
+
+    def load(self, cell: Any) -> None:
+        options = cell.options
+        self.mode, self.compile_mode = options["mode"], options["compile_mode"]
+        self.is_cuda, self.events, self.used = cell.device_type == "cuda", [], 0
+        self.device = torch.device(cell.device)
+        self._check(cell.device_type, options.get("autocast"))
+        if cell.threads:
+            torch.set_num_threads(cell.threads)
+        if "inter_threads" in options:
+            torch.set_num_interop_threads(options["inter_threads"])
+        torch.set_grad_enabled(False)  # Not inference_mode, which torch.compile does not like (pytorch#114119).
+        self.elements = {tensor["name"]: tensor["element"] for tensor in cell.tensors}
+        self.names, self.output_names = list(self.elements), None
+        model = torch_model(cell.source) if cell.source else self._from_onnx(cell.model)
+        self.dtype = TYPES[options["dtype"]]
+        self.memory_format = torch.channels_last if options["channels_last"] else torch.contiguous_format
+        self.model = model.to(self.device, self.dtype).to(memory_format=self.memory_format)
+        self.autocast = options.get("autocast")
+        self.run = self._with_autocast(self.model)
+        self.call = self._timed if self.is_cuda else self._call
+        if self.is_cuda:
+            self.device_ns = self._device_ns
+
+    def _check(self, device: str, autocast: Any) -> None:
+        if device not in ("cpu", "cuda"):
+            raise Failure("provider", "the adapter runs on cpu and cuda, not on %s" % device)
+        if self.is_cuda and not (torch.cuda.is_available() and (self.device.index or 0) < torch.cuda.device_count()):
+            raise Failure("provider", "torch %s does not find %s here" % (torch.__version__, self.device))
+        if RELEASE < NEEDED.get(self.mode, (0, 0)):
+            needed = "%d.%d" % NEEDED[self.mode]
+            raise Failure("provider", "mode %s needs torch %s; this is %s" % (self.mode, needed, torch.__version__))
+        if autocast == "fp16" and device == "cpu" and RELEASE < (2, 3):
+            text = "autocast to fp16 on the CPU needs torch 2.3; this is %s, which has bf16" % torch.__version__
+            raise Failure("provider", text)
+
+    def _from_onnx(self, path: str) -> torch.nn.Module:
+        try:
+            import onnx
+            import onnx2torch
+        except ModuleNotFoundError as error:
+            raise missing(error.name or "onnx2torch")
+        graph = onnx.load(path).graph
+        constants = {constant.name for constant in graph.initializer}
+        self.names = [value.name for value in graph.input if value.name not in constants]
+        self.output_names = [value.name for value in graph.output]
+        try:
+            return onnx2torch.convert(path).eval()
+        except NotImplementedError as error:
+            raise Failure("operator", "onnx2torch cannot convert the model: %s" % error)
+
+    def _with_autocast(self, run: Any, **settings: Any) -> Any:
+        if not self.autocast:
+            return run
+
+        def within(*inputs: torch.Tensor) -> Any:
+            with torch.autocast(self.device.type, dtype=TYPES[self.autocast], **settings):
+                return run(*inputs)
+
+        return within
+
+    def inputs(self, arrays: Dict[str, np.ndarray]) -> Tuple[torch.Tensor, ...]:
+        return tuple(self._tensor(arrays[name], self.elements[name]) for name in self.names)
+
+    def _tensor(self, array: np.ndarray, element: str) -> torch.Tensor:
+        tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if element == "bfloat16" else torch.from_numpy(array)
+        if tensor.is_floating_point():
+            tensor = tensor.to(self.dtype)
+        tensor = tensor.to(self.device)
+        return tensor.contiguous(memory_format=self.memory_format) if tensor.dim() == 4 else tensor
+
+    def build(self, prepared: Tuple[torch.Tensor, ...]) -> bool:
+        """Compiles, and calls as often as that takes to end: TorchScript specialises in its second call."""
+        if self.mode == "eager":
+            return False
+        if self.mode == "torchscript":
+            # Casts become part of the trace, which must not keep weights of another one.
+            traced = self._with_autocast(lambda *_: torch.jit.trace(self.model, prepared), cache_enabled=False)()
+            self.run = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
+        elif self.mode == "compile":
+            mode = None if self.compile_mode == "default" else self.compile_mode
+            self.run = self._with_autocast(torch.compile(self.model, mode=mode))
+        else:
+            exported = torch.export.export(self.model, prepared)
+            self.run = self._with_autocast(exported.module())
+        for _ in range(2 if self.mode == "torchscript" else 1):
+            self.call(prepared)
+        return True
+
+    def _call(self, prepared: Tuple[torch.Tensor, ...]) -> Any:
+        return self.run(*prepared)
+
+    def _timed(self, prepared: Tuple[torch.Tensor, ...]) -> Any:
+        if self.used == len(self.events):
+            self.events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
+        begin, end = self.events[self.used]
+        self.used += 1
+        begin.record()
+        result = self.run(*prepared)
+        end.record()
+        torch.cuda.synchronize(self.device)
+        return result
+
+    def _device_ns(self) -> int:
+        events, self.used = self.events[: self.used], 0
+        return int(1e6 * sum(begin.elapsed_time(end) for begin, end in events))
+
+    def outputs(self, result: Any) -> Dict[str, np.ndarray]:
+        found = {name: self._array(value) for name, value in named(result).items()}
+        if self.output_names and len(self.output_names) == len(found):
+            return dict(zip(self.output_names, found.values()))
+        return found
+
+    def _array(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.detach().cpu().contiguous()
+        return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+
+    def placement(self, result: Any) -> Dict[str, int]:
+        """Device types of the parameters, and of the outputs, which say where the model ran."""
+        places = [value.device.type for value in named(result).values() if isinstance(value, torch.Tensor)]
+        if self.is_cuda and "cuda" not in places:
+            raise Failure("provider", "the outputs are not on %s" % self.device)
+        places += [parameter.device.type for parameter in self.model.parameters()]
+        return {place: places.count(place) for place in places}
+
+    def reset(self) -> None:
+        if self.is_cuda:
+            torch.cuda.reset_peak_memory_stats(self.device)
+
+    def metrics(self) -> Dict[str, float]:
+        """Peaks of PyTorch's own allocator; nothing on the CPU, where it keeps none."""
+        if not self.is_cuda:
+            return {}
+        peaks = torch.cuda.max_memory_allocated(self.device), torch.cuda.max_memory_reserved(self.device)
+        return {"peak_allocated_bytes": peaks[0], "peak_reserved_bytes": peaks[1]}

@@ -1,0 +1,78 @@
+"""What a worker loads: an adapter with its declaration, and the cell that perfrun asks for."""
+
+import importlib.util
+import json
+import os
+import sys
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from perfrun.failure import Failure
+from perfrun.source import add_to_path
+
+
+def load_adapter(name: str) -> Tuple[Any, Dict[str, Any]]:
+    """An adapter and what it declares. `name`: of a shipped one, or the path of a Python file."""
+    path = os.path.abspath(name)
+    if os.sep not in name and not name.endswith(".py"):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters", name + ".py")
+    if not os.path.isfile(path):
+        raise Failure("missing", "there is no adapter `%s`: %s does not exist" % (name, path))
+    stem = os.path.splitext(path)[0]
+    add_to_path([os.path.dirname(path)] if path == os.path.abspath(name) else [])
+    declared: Dict[str, Any] = {}
+    if os.path.isfile(stem + ".json"):
+        with open(stem + ".json", encoding="utf-8") as file:
+            declared = json.load(file)
+    spec = importlib.util.spec_from_file_location("perfrun_adapter_" + os.path.basename(stem), path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    if not hasattr(module, "Adapter"):
+        raise Failure("internal", "%s has no class `Adapter`" % path)
+    return module.Adapter(), declared
+
+
+class Cell:
+    """What an adapter loads: a request of the protocol, with every option that its schema gives a default."""
+
+    def __init__(self, request: Mapping[str, Any], schema: Optional[Mapping[str, Any]]):
+        backend = request["backend"]
+        self.name: str = request.get("cell", "")
+        self.model: Optional[str] = backend.get("model")  # Path of an ONNX file.
+        self.source: Optional[Dict[str, Any]] = backend.get("source")  # call, args, weights
+        self.device: str = backend.get("device") or "cpu"  # cpu, cuda:0
+        self.threads: int = backend.get("threads") or 0  # 0: as the framework likes.
+        self.options: Dict[str, Any] = checked_options(backend.get("options") or {}, schema)
+        self.settings: Dict[str, Any] = backend.get("settings") or {}
+        self.path: List[str] = backend.get("path") or []
+        self.tensors: List[Dict[str, Any]] = request.get("tensors") or []  # name, element, shape, file
+        self.outputs: Optional[Dict[str, List[int]]] = request.get("outputs")  # Shapes by name, where they are known.
+
+    @property
+    def device_type(self) -> str:
+        """`cpu` or `cuda`."""
+        return self.device.split(":")[0]
+
+
+def checked_options(given: Mapping[str, Any], schema: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Options with their defaults. Knows of JSON Schema what adapters need: properties, type, enum, minimum, default.
+
+    Raises `Failure("provider")` for an option that the adapter does not have and for a value of another kind.
+    """
+    if schema is None:
+        return dict(given)
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
+    known = schema.get("properties", {})
+    for name, value in given.items():
+        if name not in known:
+            raise Failure("provider", "there is no option `%s`: there are %s" % (name, ", ".join(known) or "none"))
+        rule, shown = known[name], json.dumps(value)
+        kind = kinds.get(rule.get("type", ""), object)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
+            raise Failure("provider", "option `%s`: %s is no %s" % (name, shown, rule["type"]))
+        if value not in rule.get("enum", [value]):
+            raise Failure("provider", "option `%s`: %s is none of %s" % (name, shown, ", ".join(map(str, rule["enum"]))))
+        if isinstance(value, (int, float)) and value < rule.get("minimum", value):
+            raise Failure("provider", "option `%s`: %s is below %s" % (name, shown, rule["minimum"]))
+    return {**{name: rule["default"] for name, rule in known.items() if "default" in rule}, **given}

@@ -16,7 +16,7 @@ def load_adapter(name: str) -> Tuple[Any, Dict[str, Any]]:
     if os.sep not in name and not name.endswith(".py"):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters", name + ".py")
     if not os.path.isfile(path):
-        raise Failure("missing", "there is no adapter `%s`: %s does not exist" % (name, path))
+        raise Failure("provider", "there is no adapter `%s`: %s does not exist" % (name, path))
     stem = os.path.splitext(path)[0]
     add_to_path([os.path.dirname(path)] if path == os.path.abspath(name) else [])
     declared: Dict[str, Any] = {}

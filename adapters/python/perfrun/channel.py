@@ -32,6 +32,7 @@ class Channel:
             os.set_inheritable(descriptor, False)
             os.set_blocking(descriptor, True)
         self.commands: queue.Queue[bytes] = queue.Queue()
+        self.is_finished = False  # From then on the parent may close its side.
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -43,6 +44,8 @@ class Channel:
             except OSError:
                 received = b""
             if not received:
+                if self.is_finished:
+                    return
                 os._exit(1)
             *lines, pending = (pending + received).split(b"\n")
             if len(pending) > LONGEST_LINE:
@@ -66,6 +69,7 @@ class Channel:
             raise Failure("protocol", "the parent wrote a line of more than %d MiB" % (LONGEST_LINE >> 20))
         try:
             command = json.loads(line)
+            self.is_finished = command["type"] == "finish"
             return {**command, "type": str(command["type"])}
         except (ValueError, KeyError, TypeError) as error:
             start = line[:120].decode("utf-8", "replace")

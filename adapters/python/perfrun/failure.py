@@ -61,6 +61,7 @@ PHRASES = (
     ("protobuf parsing failed", "model"),
     ("no cuda gpus are available", "provider"),
     ("found no nvidia driver", "provider"),
+    ("no working c++ compiler", "provider"),
 )
 
 # What an exception of unknown meaning is, by the step in which it was raised.

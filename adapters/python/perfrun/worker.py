@@ -14,6 +14,7 @@ and, where it has something to say:
 
     build(prepared) -> bool           compile for these inputs, before the first inference; true if it did
     placement(result) -> dict         how many parts of the model run where, such as {"cuda": 120, "cpu": 1}
+    fallback() -> dict                how many of them, by kind, run on the CPU in a cell of another device
     device_ns() -> int                nanoseconds on the device's clock of the calls since it was asked last
     metrics() -> dict                 numbers by name, after the samples
     reset()                           forget peaks: the samples begin
@@ -118,7 +119,7 @@ class Loaded:
             bad += [name for name in more if name not in bad]
         build = "; ".join("%s %s" % item for item in about.items())
         placement = {
-            "runtime_version": version.split(" ", 1)[-1], "build": build, "nodes": placed, "fallback": {},
+            "runtime_version": version.split(" ", 1)[-1], "build": build, "nodes": placed, "fallback": self._optional("fallback") or {},
             "input_pool_bytes": pool_bytes, "dynamic_outputs": bool(getattr(self.adapter, "dynamic_outputs", False)),
         }
         self._optional("device_ns")
@@ -211,7 +212,7 @@ class Loaded:
             values["peak_rss_bytes"] = peak
         if self.inferences and not is_cold:
             values["cpu_time_ns"] = self.cpu_ns / self.inferences
-            values["cpu_utilisation"] = self.cpu_ns / max(1, self.span_ns)
+            values["cpu_utilisation_ratio"] = self.cpu_ns / max(1, self.span_ns)
         for name, value in (self._optional("metrics") or {}).items():
             if not np.isfinite(value):
                 raise Failure("protocol", "the adapter reports %s as its metric `%s`" % (value, name))

@@ -95,7 +95,7 @@ class WorkerTest(unittest.TestCase):
         path = self.folder / (name + ".npy")
         np.save(path, sets)
         return {
-            "name": name, "element": element or str(sets.dtype), "shape": list(sets.shape[1:]), "file": str(path),
+            "name": name, "element": element or ("string" if sets.dtype.kind == "U" else str(sets.dtype)), "shape": list(sets.shape[1:]), "file": str(path),
             "values": "random", "seeds": [],
         }
 

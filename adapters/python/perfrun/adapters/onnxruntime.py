@@ -4,6 +4,7 @@ Inputs and outputs are bound beforehand, as perfrun's own loop does; `io_binding
 call, as `session.run` is often used.
 """
 
+from collections import Counter
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -60,8 +61,6 @@ class Adapter:
         options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
         options.graph_optimization_level = LEVELS[cell.settings.get("graph_optimization") or "all"]
         options.add_session_config_entry(RECORD_NODES, "1")
-        for name, size in (cell.settings.get("dimensions") or {}).items():
-            options.add_free_dimension_override_by_name(name, size)
         for key, value in (cell.settings.get("session") or {}).items():
             options.add_session_config_entry(key, str(value))
         return options
@@ -110,13 +109,18 @@ class Adapter:
         values = result.copy_outputs_to_cpu() if self.binds else result
         return dict(zip(self.names, values))
 
-    def placement(self, _result: Any) -> Dict[str, int]:
-        """Nodes by provider where this version tells; otherwise the provider that the session has."""
+    def _assigned(self) -> List[Tuple[str, str]]:
+        """Provider and operator of each node, where this version tells them."""
         told = getattr(self.session, "get_provider_graph_assignment_info", None)
-        counts: Dict[str, int] = {}
-        for part in told() if told else []:
-            counts[part.ep_name] = counts.get(part.ep_name, 0) + len(part.get_nodes())
-        return counts or {self.provider: 1}
+        return [(part.ep_name, node.op_type) for part in (told() if told else []) for node in part.get_nodes()]
+
+    def placement(self, _result: Any) -> Dict[str, int]:
+        """Nodes by provider; where this version does not tell them, the provider that the session has."""
+        return dict(Counter(provider for provider, _ in self._assigned())) or {self.provider: 1}
+
+    def fallback(self) -> Dict[str, int]:
+        on_cpu = (operator for provider, operator in self._assigned() if provider == PROVIDERS["cpu"])
+        return dict(Counter(on_cpu)) if self.device != "cpu" else {}
 
 
 TYPES = {

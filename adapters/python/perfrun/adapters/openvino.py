@@ -69,4 +69,6 @@ class Adapter:
         """Operators of the compiled model by the device that runs them."""
         devices = self.compiled.get_property("EXECUTION_DEVICES")
         places = [str(device).split(".")[0].lower() for device in ([devices] if isinstance(devices, str) else devices)]
-        return {place: len(self.compiled.get_runtime_model().get_ops()) for place in places}
+        kinds = [op.get_rt_info()["layerType"] for op in self.compiled.get_runtime_model().get_ops()]
+        kinds = [getattr(kind, "value", kind) for kind in kinds]
+        return {place: sum(kind not in ("Const", "Input", "Output") for kind in kinds) for place in places}

@@ -33,10 +33,10 @@ class Adapter:
 
     def load(self, cell: Any) -> None:
         options = cell.options
-        self.mode, self.compile_mode = options["mode"], options["compile_mode"]
+        self.mode, self.compile_mode = options["mode"], options.get("compile_mode")
         self.is_cuda, self.events, self.used = cell.device_type == "cuda", [], 0
+        self._check(cell, options.get("autocast"))
         self.device = torch.device(cell.device)
-        self._check(cell.device_type, options.get("autocast"))
         if cell.threads:
             torch.set_num_threads(cell.threads)
         if "inter_threads" in options:
@@ -54,15 +54,18 @@ class Adapter:
         if self.is_cuda:
             self.device_ns = self._device_ns
 
-    def _check(self, device: str, autocast: Any) -> None:
-        if device not in ("cpu", "cuda"):
-            raise Failure("provider", "the adapter runs on cpu and cuda, not on %s" % device)
-        if self.is_cuda and not (torch.cuda.is_available() and (self.device.index or 0) < torch.cuda.device_count()):
-            raise Failure("provider", "torch %s does not find %s here" % (torch.__version__, self.device))
+    def _check(self, cell: Any, autocast: Any) -> None:
+        if cell.device_type not in ("cpu", "cuda"):
+            raise Failure("provider", "the adapter runs on cpu and cuda, not on %s" % cell.device)
+        number = int(cell.device.partition(":")[2] or 0)
+        if self.is_cuda and number >= torch.cuda.device_count():
+            raise Failure("provider", "torch %s does not find %s here" % (torch.__version__, cell.device))
+        if self.compile_mode and self.mode != "compile":
+            raise Failure("provider", "option `compile_mode` needs `mode: compile`; the mode is %s" % self.mode)
         if RELEASE < NEEDED.get(self.mode, (0, 0)):
             needed = "%d.%d" % NEEDED[self.mode]
             raise Failure("provider", "mode %s needs torch %s; this is %s" % (self.mode, needed, torch.__version__))
-        if autocast == "fp16" and device == "cpu" and RELEASE < (2, 3):
+        if autocast == "fp16" and not self.is_cuda and RELEASE < (2, 3):
             text = "autocast to fp16 on the CPU needs torch 2.3; this is %s, which has bf16" % torch.__version__
             raise Failure("provider", text)
 
@@ -72,14 +75,15 @@ class Adapter:
             import onnx2torch
         except ModuleNotFoundError as error:
             raise missing(error.name or "onnx2torch")
-        graph = onnx.load(path).graph
-        constants = {constant.name for constant in graph.initializer}
-        self.names = [value.name for value in graph.input if value.name not in constants]
-        self.output_names = [value.name for value in graph.output]
+        model = onnx.load(path)
+        constants = {constant.name for constant in model.graph.initializer}
+        self.names = [value.name for value in model.graph.input if value.name not in constants]
+        self.output_names = [value.name for value in model.graph.output]
         try:
-            return onnx2torch.convert(path).eval()
-        except NotImplementedError as error:
-            raise Failure("operator", "onnx2torch cannot convert the model: %s" % error)
+            _fold(model.graph)
+            return onnx2torch.convert(model).eval()
+        except Exception as error:
+            raise Failure("operator", "onnx2torch cannot convert the model: %s: %s" % (type(error).__name__, error))
 
     def _with_autocast(self, run: Any, **settings: Any) -> Any:
         if not self.autocast:
@@ -106,12 +110,12 @@ class Adapter:
         if self.mode == "eager":
             return False
         if self.mode == "torchscript":
-            # Casts become part of the trace, which must not keep weights of another one.
-            traced = self._with_autocast(lambda *_: torch.jit.trace(self.model, prepared), cache_enabled=False)()
+            # Casts become part of the trace: it must not find cast weights in a cache. Outputs may be mappings.
+            trace = lambda: torch.jit.trace(self.model, prepared, check_trace=False, strict=False)
+            traced = self._with_autocast(trace, cache_enabled=False)()
             self.run = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
         elif self.mode == "compile":
-            mode = None if self.compile_mode == "default" else self.compile_mode
-            self.run = self._with_autocast(torch.compile(self.model, mode=mode))
+            self.run = self._with_autocast(torch.compile(self.model, mode=self.compile_mode or "default"))
         else:
             exported = torch.export.export(self.model, prepared)
             self.run = self._with_autocast(exported.module())
@@ -167,3 +171,19 @@ class Adapter:
             return {}
         peaks = torch.cuda.max_memory_allocated(self.device), torch.cuda.max_memory_reserved(self.device)
         return {"peak_allocated_bytes": peaks[0], "peak_reserved_bytes": peaks[1]}
+
+
+def _fold(graph: Any) -> None:
+    """Computes weights that nodes make of weights, which onnx2torch cannot read: PyTorch's exporter shares weights by Identity."""
+    from onnx import numpy_helper
+    from onnx.reference import ReferenceEvaluator
+
+    weights = {weight.name: weight for weight in graph.initializer}
+    results = {value.name for value in graph.output}
+    for node in [node for node in graph.node if node.op_type in ("Identity", "ConstantOfShape")]:
+        name = node.output[0]
+        if node.input[0] in weights and name not in results:
+            given = {node.input[0]: numpy_helper.to_array(weights[node.input[0]])}
+            weights[name] = numpy_helper.from_array(ReferenceEvaluator(node).run(None, given)[0], name)
+            graph.initializer.append(weights[name])
+            graph.node.remove(node)

@@ -1,0 +1,153 @@
+"""Exports a model that a Python function builds to ONNX, with its weights beside it.
+
+    python -m perfrun.export REQUEST.json
+
+The request:
+
+    {"call": "torchvision.models:densenet121", "args": {"num_classes": 10}, "path": ["/folder/of/spec"],
+     "tensors": [{"name": "x", "shape": ["batch", 3, 32, 32], "element": "float32"}],
+     "sizes": {"batch": 2}, "folder": "/where/to/write"}
+
+Writes `model.onnx` and `weights.pt` into the folder, which exists, and prints one line of JSON. Dimensions with a name
+stay free. Outputs are named as `perfrun.source.named` names them. A failure is told on the last line of standard error.
+"""
+
+import contextlib
+import inspect
+import json
+import os
+import platform
+import re
+import sys
+import traceback
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+from perfrun.failure import Failure, failure_of, missing
+from perfrun.source import add_to_path, named, torch_model
+
+NEWEST_OPSET = 17
+
+Tensors = Sequence[Mapping[str, Any]]
+
+
+def export(request: Mapping[str, Any]) -> Dict[str, Any]:
+    """Writes both files; returns what is printed."""
+    import torch
+
+    add_to_path(request.get("path") or [])
+    model = torch_model({"call": request["call"], "args": request.get("args")})
+    tensors, sizes, folder = request["tensors"], request.get("sizes") or {}, request["folder"]
+    with torch.no_grad():
+        settings = _settings(model, tensors, sizes)
+        with _missing_modules_named():
+            torch.onnx.export(model, _examples(tensors, sizes), os.path.join(folder, "model.onnx"), **settings)
+    torch.save(model.state_dict(), os.path.join(folder, "weights.pt"))
+    about = {"python": platform.python_version(), "torch": torch.__version__, "opset": str(settings["opset_version"])}
+    for name in ("torchvision", "onnx", "onnxscript"):
+        if name in sys.modules:
+            about[name] = getattr(sys.modules[name], "__version__", "unknown")
+    return {"model": "model.onnx", "weights": "weights.pt", "about": about}
+
+
+def _settings(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, Any]:
+    """Arguments of the exporter: TorchScript's where there is one, since it knows more models' operators by version."""
+    import torch
+
+    outputs = _output_shapes(model, tensors, sizes)
+    settings: Dict[str, Any] = {
+        "input_names": [tensor["name"] for tensor in tensors], "output_names": list(outputs),
+        "opset_version": min(NEWEST_OPSET, _newest_opset()),
+    }
+    parameters = inspect.signature(torch.onnx.export).parameters
+    free = {tensor["name"]: _names_of(tensor["shape"]) for tensor in tensors}
+    if "dynamic_axes" in parameters:
+        named_axes = {**free, **{name: _names_of(shape) for name, shape in outputs.items()}}
+        settings["dynamic_axes"] = {name: axes for name, axes in named_axes.items() if axes}
+        return {**settings, "dynamo": False} if "dynamo" in parameters else settings
+    dimensions = {name: torch.export.Dim(name) for axes in free.values() for name in axes.values()}
+    shapes = tuple({axis: dimensions[name] for axis, name in axes.items()} or None for axes in free.values())
+    return {**settings, "dynamic_shapes": shapes}
+
+
+def _newest_opset() -> int:
+    """Of the exporter that this torch has."""
+    import torch.onnx
+
+    constants = getattr(torch.onnx, "_constants", None)
+    names = ("ONNX_TORCHSCRIPT_EXPORTER_MAX_OPSET", "ONNX_MAX_OPSET")
+    return next((getattr(constants, name) for name in names if hasattr(constants, name)), NEWEST_OPSET)
+
+
+def _names_of(shape: Sequence[Any]) -> Dict[int, str]:
+    return {axis: length for axis, length in enumerate(shape) if isinstance(length, str)}
+
+
+def _examples(tensors: Tensors, sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+    return tuple(_example(tensor, sizes) for tensor in tensors)
+
+
+def _example(tensor: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
+    """Random floats, or zeros of other types, in the shape that the sizes give."""
+    import torch
+
+    lacking = [name for name in _names_of(tensor["shape"]).values() if name not in sizes]
+    if lacking:
+        raise Failure("shape", "there is no size for dimension `%s` of `%s`" % (lacking[0], tensor["name"]))
+    shape = [sizes.get(length, length) for length in tensor["shape"]]
+    element = getattr(torch, tensor["element"], None)
+    if not isinstance(element, torch.dtype):
+        raise Failure("shape", "torch has no type %s, which `%s` has" % (tensor["element"], tensor["name"]))
+    return torch.randn(shape).to(element) if element.is_floating_point else torch.zeros(shape, dtype=element)
+
+
+def _output_shapes(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, List[Any]]:
+    """Shapes of the outputs by name. Lengths that change with a named dimension are names: found by running with one more."""
+    shapes = _run(model, tensors, sizes)
+    named_shapes: Dict[str, List[Any]] = {name: list(shape) for name, shape in shapes.items()}
+    used = {name for tensor in tensors for name in _names_of(tensor["shape"]).values()}
+    for dimension in sorted(used):
+        with contextlib.suppress(Exception):  # Some sizes are not possible; the length then stays as it is.
+            larger = _run(model, tensors, {**sizes, dimension: sizes[dimension] + 1})
+            for name, shape in shapes.items():
+                for axis, (length, other) in enumerate(zip(shape, larger[name])):
+                    if length != other:
+                        is_same = (length, other) == (sizes[dimension], sizes[dimension] + 1)
+                        named_shapes[name][axis] = dimension if is_same else "%s_%d" % (name, axis)
+    return named_shapes
+
+
+def _run(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, List[int]]:
+    return {name: list(value.shape) for name, value in named(model(*_examples(tensors, sizes))).items()}
+
+
+@contextlib.contextmanager
+def _missing_modules_named() -> Any:
+    """The exporter wraps the error of a missing module in others."""
+    try:
+        yield
+    except Exception as error:
+        lacks = re.search(r"[Mm]odule '?(\w+)'? is not installed|No module named '(\w+)", str(error))
+        if not lacks:
+            raise
+        raise missing(lacks.group(1) or lacks.group(2)) from error
+
+
+def main() -> None:
+    """Prints one line, or exits with 1."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m perfrun.export REQUEST.json")
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
+        os.dup2(2, 1)  # Exporters print.
+        try:
+            with open(sys.argv[1], encoding="utf-8") as file:
+                request = json.load(file)
+            answer.write(json.dumps(export(request)) + "\n")
+        except Exception as error:
+            traceback.print_exc()
+            failure = failure_of(error, "load")
+            sys.stdout.flush()
+            sys.exit(": ".join(filter(None, [failure.message, failure.remedy])))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ use crate::vocabulary::quantity::Nanos;
 use crate::worker;
 use crate::worker::backend::CellRequest;
 use crate::worker::backend::onnxruntime::read_trace;
-use crate::worker::protocol::{Command, PROTOCOL};
+use crate::worker::protocol::Command;
 
 /// A model file: read, checked, costed, and converted in one of five ways.
 pub fn model(bytes: &[u8]) {
@@ -58,7 +58,7 @@ pub fn worker(bytes: &[u8]) {
     let cell = CellRequest::of_script("c", Mock::steady(Nanos(1_000)));
     let (count, iterations) = (5, 1);
     let commands = [
-        Command::Hello { protocol: PROTOCOL },
+        Command::HELLO,
         Command::Prepare { cell: Box::new(cell) },
         Command::Warm { rule: Warmup::Samples { count }, at_least: Nanos(0), iterations },
         Command::Measure { rule: Stop::Samples { count, max_time: Nanos::from_secs(1) }, iterations },

@@ -1,12 +1,15 @@
 //! The libraries that a measurement opens: ONNX Runtime in the package that its devices need, and plug-ins; fetched where
 //! they are not here.
 
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use tracing::info;
 
-use crate::experiment::{Experiment, Package, Provider, Supply};
+use crate::experiment::{Experiment, Package, Provider, Runtime, Supply};
 use crate::plan::Plan;
+use crate::prepare::models::ObtainError;
+use crate::prepare::programs;
 use crate::prepare::runtime::{self, Libraries, Library, Progress};
 use crate::ui::Ui;
 use crate::ui::error::Error;
@@ -28,12 +31,24 @@ pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>,
     let runtimes = runtimes(experiment, plan, named, &cache, &mut tell)?;
     let mut libraries = Libraries { runtimes, ..Libraries::default() };
     for (_, cell) in plan.runnable() {
+        let index = experiment.runtime_index(cell.variant(), cell.runtime()).place();
+        let program = experiment.runtimes.get(index).and_then(|runtime| runtime.program.as_ref());
+        if let (Some(program), Entry::Vacant(place)) = (program, libraries.programs.entry(index)) {
+            let failed = |source| ObtainError::Cache { path: cache.clone(), source };
+            place.insert(programs::prepare(program, &cache).map_err(failed)?);
+        }
+    }
+    for (_, cell) in plan.runnable() {
         let device = &experiment.devices[cell.device()];
+        let runtime = experiment.runtime_index(cell.variant(), cell.runtime()).place();
+        if libraries.programs.contains_key(&runtime) {
+            continue;
+        }
         if libraries.plugins.contains_key(&device.provider) {
             continue;
         }
         let own = experiment.plugins.get(&device.provider);
-        let runtime = experiment.runtimes.get(cell.runtime().place());
+        let runtime = experiment.runtimes.get(runtime);
         let has_it_built_in = || runtime.is_some_and(|runtime| runtime.has_built_in(&device.provider));
         let plugin = match (own, Provider::of(device).and_then(Provider::plugin)) {
             (Some(path), _) => Some(runtime::named_plugin(path)?),
@@ -62,9 +77,9 @@ fn runtimes(
             "leave out --runtime, or add the library to `runtimes` by its `path`",
         ));
     }
-    let library = |(index, entry)| match package(index) {
-        Some(package) => Ok(runtime::of_specification(entry, package, cache, tell)?),
-        None => Ok(None),
+    let library = |(index, entry): (usize, &Runtime)| match package(index) {
+        Some(package) if entry.program.is_none() => Ok(runtime::of_specification(entry, package, cache, tell)?),
+        _ => Ok(None),
     };
     experiment.runtimes.iter().enumerate().map(library).collect()
 }
@@ -72,7 +87,11 @@ fn runtimes(
 /// The package that the devices of a runtime's cells need, one for all of them, so that a comparison of devices is one of
 /// devices and not of builds; `None` where no cell needs the runtime.
 fn package(experiment: &Experiment, plan: &Plan, runtime: usize) -> Option<Package> {
-    let cells = || plan.runnable().map(|(_, cell)| cell).filter(|cell| cell.runtime().place() == runtime);
+    let cells = || {
+        plan.runnable()
+            .map(|(_, cell)| cell)
+            .filter(|cell| experiment.runtime_index(cell.variant(), cell.runtime()).place() == runtime)
+    };
     cells().next()?;
     let of_device = cells().find_map(|cell| match Provider::of(&experiment.devices[cell.device()])?.supply {
         Supply::Package(package) => Some(package),

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     let place = ProjectRoot::of(&arguments.results)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
     check_trust(&loaded, arguments)?;
-    specs::obtain(&mut loaded.experiment, &interrupts, ui)?;
+    specs::obtain(&mut loaded, &interrupts, ui)?;
     check_files(&there, &loaded.experiment)?;
     let library = match &arguments.runtime {
         Some(path) => Some(path.clone()),
@@ -168,7 +168,8 @@ fn library(there: &Results, experiment: &Experiment, ui: &Ui) -> Result<Option<P
     let gpu = || experiment.devices.iter().any(Device::is_nvidia).then_some(Package::OnnxruntimeGpu);
     let package = text("package").and_then(Package::of_name).or_else(gpu).unwrap_or_default();
     let version = Some(version.to_owned());
-    let wanted = Runtime { name: version.clone().unwrap_or_default(), version, package: Some(package), path: None };
+    let wanted =
+        Runtime { name: version.clone().unwrap_or_default(), version, package: Some(package), ..Runtime::default() };
     let mut tell = |progress: &Progress| ui.labelled("runtime", &progress.to_string());
     let library = runtime::of_specification(&wanted, package, &runtime::cache_folder(), &mut tell)?;
     Ok(library.map(|library| library.path))

@@ -149,15 +149,17 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
 /// # Errors
 ///
 /// A model that cannot be had.
-pub(super) fn obtain(experiment: &mut Experiment, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
+pub(super) fn obtain(loaded: &mut Loaded, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
     let mut bar = TransferBar::new(*ui);
     let mut tell = |progress: Progress<'_>| match progress {
         Progress::Damaged(path) => ui.labelled("cache", &format!("{} is damaged", path.display())),
         Progress::Making(network) => ui.labelled("making", network),
+        Progress::Exporting(model) => ui.labelled("exporting", model),
         Progress::Fetching(url) => ui.labelled("fetching", url),
         Progress::Fetched(done, total) => bar.show(done, total),
     };
-    Ok(models::obtain(experiment, &runtime::cache_folder(), &|| interrupts.count() > 0, &mut tell)?)
+    let stops = || interrupts.count() > 0;
+    Ok(models::obtain(&mut loaded.experiment, &loaded.folder, &runtime::cache_folder(), &stops, &mut tell)?)
 }
 
 /// Marks what `--only` and `--shard` leave out as skipped, so that the order of the rest stays as it is.

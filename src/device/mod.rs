@@ -41,7 +41,7 @@ pub(crate) struct Gpu {
 
 /// What of this machine can be looked at while it measures.
 #[derive(Debug, Default)]
-pub struct Monitors {
+pub(crate) struct Monitors {
     /// Or why there is none, a fragment; `None` where nobody asks.
     gpus: Option<Result<Arc<dyn Monitor>, String>>,
     packages: Option<Packages>,

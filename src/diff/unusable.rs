@@ -54,6 +54,7 @@ impl<'a> Forbidden<'a> {
             (weighs(Code::OutputNonFinite, Severity::Invalid), Withheld::NotFinite),
             (weighs(Code::ColdUnresolved, Severity::Invalid), Withheld::NotResolved),
             (lost * 5 > lost + completed, Withheld::ManyFailures),
+            (weighs(Code::Untimed, Severity::Block), Withheld::Untimed),
             (weighs(Code::CpuFallback, Severity::Block), Withheld::OnCpu),
             (weighs(Code::NoSteadyState, Severity::Block), Withheld::NotSteady),
             (self.discredited.contains(cell.id.as_str()), Withheld::ControlFailed),

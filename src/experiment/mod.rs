@@ -2,6 +2,7 @@
 //!
 //! These types are stored in a record's manifest, so they are part of its format.
 
+mod adapter;
 mod axis;
 mod axis_map;
 mod backend;
@@ -32,7 +33,9 @@ pub(crate) use onnx::precision::Io;
 pub(crate) use onnx::zoo::Network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+pub(crate) use adapter::{Declaration, ModelKind, SHIPPED};
 pub use axis::Axis;
 pub(crate) use axis::{Entry, OnAxis};
 pub(crate) use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
@@ -59,12 +62,12 @@ pub use provider::Plugin;
 pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Provider, Supply};
 pub use runs::Runs;
 pub use runtime::Package;
-pub(crate) use runtime::{OLDEST_RUNTIME, Runtime, is_new_enough, version_numbers};
+pub(crate) use runtime::{Adapter, OLDEST_RUNTIME, Program, Runtime, is_new_enough, version_numbers};
 pub(crate) use selector::is_glob;
 pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 
-pub(crate) use source::Source;
 pub(crate) use source::ZOO;
+pub(crate) use source::{PythonModel, Source};
 
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::{Nanos, Ratio};
@@ -171,8 +174,17 @@ impl Experiment {
             Axis::Inputs => labels(&self.inputs),
             Axis::Variants => labels(&self.variants),
             Axis::Devices => labels(&self.devices),
+            Axis::Runtimes if self.variants.iter().any(|variant| variant.runtime.is_some()) => Vec::new(),
             Axis::Runtimes => labels(&self.runtimes),
         }
+    }
+
+    /// Where the runtime of a cell stands among `runtimes`, and among the libraries of a record: the one of its variant, or the
+    /// one on the axis; 0 where the specification leaves it to perfrun.
+    pub(crate) fn runtime_index(&self, variant: VariantIndex, runtime: RuntimeIndex) -> RuntimeIndex {
+        let named = self.variants.get(variant.place()).and_then(|variant| variant.runtime.as_ref());
+        let named = named.and_then(|name| self.runtimes.iter().position(|runtime| runtime.name == *name));
+        named.map_or(runtime, RuntimeIndex::from)
     }
 
     /// Threads inside an operator of a variant, on a machine with this default.
@@ -218,7 +230,7 @@ pub(crate) fn labels<T: Entry>(entries: &[T]) -> Vec<String> {
 }
 
 /// One model of the models axis.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     /// Unique within the experiment; default: the file's stem.
     pub name: String,
@@ -283,6 +295,12 @@ pub struct Variant {
     pub env: BTreeMap<String, String>,
     /// Command in front of the worker process.
     pub wrap: Vec<String>,
+    /// The runtime that it is run with, by name; where one variant names one, all have one, and runtimes are no axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// Options of that program.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
     /// Script of the mock backend for this variant.
     pub mock: MockVariant,
     /// Share by which every call is made slower; only `perfrun calibrate` sets it.

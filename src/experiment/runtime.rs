@@ -21,6 +21,32 @@ pub struct Runtime {
     /// A local build: the library or a folder that holds it, absolute in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// A program in place of ONNX Runtime and perfrun's own worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
+}
+
+/// A program that speaks the worker protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// An adapter for perfrun's Python package.
+    Adapter {
+        /// One that comes with perfrun, or the user's own file, absolute in memory.
+        adapter: Adapter,
+        /// The interpreter: a command, or a path, absolute in memory.
+        python: PathBuf,
+    },
+    /// Any other: a command, or a path, absolute in memory.
+    Command { command: PathBuf, arguments: Vec<String> },
+}
+
+/// Python code between perfrun's package and a framework.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adapter {
+    Shipped(String),
+    File(PathBuf),
 }
 
 impl Entry for Runtime {
@@ -30,6 +56,18 @@ impl Entry for Runtime {
 }
 
 impl Runtime {
+    /// The files that the specification names for it, absolute in memory.
+    pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let (program, file) = match &mut self.program {
+            Some(Program::Adapter { adapter: Adapter::File(file), python }) => (Some(python), Some(file)),
+            Some(Program::Adapter { python: program, .. } | Program::Command { command: program, .. }) => {
+                (Some(program), None)
+            }
+            None => (None, None),
+        };
+        self.path.iter_mut().chain(program.filter(|program| program.is_absolute())).chain(file)
+    }
+
     /// Whether a provider that otherwise comes as a plug-in is compiled into it; of a local build nobody knows, so that its
     /// own is tried.
     pub fn has_built_in(&self, provider: &str) -> bool {

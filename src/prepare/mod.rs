@@ -1,5 +1,6 @@
 mod seal;
 
+pub(crate) mod programs;
 pub mod runtime;
 
 pub(crate) mod models;

@@ -7,7 +7,7 @@ use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
-use crate::experiment::{Dataset, Experiment, Model};
+use crate::experiment::{Dataset, Experiment, Model, Runtime};
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,9 +20,9 @@ pub struct LocalPaths {
     /// The files that inputs name, the experiment's first, then those of models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<PathBuf>,
-    /// Local builds of ONNX Runtime, by index on the runtimes axis.
+    /// The runtimes of the specification.
     #[serde(default)]
-    pub runtimes: Vec<Option<PathBuf>>,
+    pub runtimes: Vec<Runtime>,
     /// The specification's own plug-ins, by name.
     #[serde(default)]
     pub plugins: BTreeMap<String, PathBuf>,
@@ -53,7 +53,7 @@ impl LocalPaths {
             models: experiment.models.iter().zip(0..).map(local).collect(),
             spec_folder: spec_path.parent().unwrap_or(Path::new("/")).to_owned(),
             inputs: experiment.input_files().map(|file| file.path.clone()).collect(),
-            runtimes: experiment.runtimes.iter().map(|runtime| runtime.path.clone()).collect(),
+            runtimes: experiment.runtimes.clone(),
             plugins: experiment.plugins.clone(),
         }
     }
@@ -70,9 +70,7 @@ impl LocalPaths {
         for (file, path) in experiment.input_files_mut().zip(&self.inputs) {
             file.path.clone_from(path);
         }
-        for (runtime, path) in experiment.runtimes.iter_mut().zip(&self.runtimes) {
-            runtime.path.clone_from(path);
-        }
+        experiment.runtimes.clone_from(&self.runtimes);
         experiment.plugins.clone_from(&self.plugins);
     }
 

@@ -12,7 +12,9 @@ use super::error::PrepareError;
 use super::files::{changed_input, changed_model};
 use super::model::PreparedModel;
 use super::prepare::{Prepared, prepare};
-use super::provenance::{describe_data, describe_libraries, describe_library, describe_model, hash_files, session};
+use super::provenance::{
+    describe_data, describe_libraries, describe_library, describe_model, describe_program, hash_files, session,
+};
 use crate::data::digest;
 use crate::experiment::{Design, Experiment};
 use crate::machine::host::{self, Host};
@@ -78,7 +80,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         models.iter().map(|model| describe_model(model, place, inputs)).collect::<Result<Vec<_>, PrepareError>>()?;
     models.iter_mut().for_each(PreparedModel::stamp);
     let datasets = describe_datasets(&models, place)?;
-    let mut runtimes = describe_libraries(&libraries.runtimes)?;
+    let mut runtimes = describe_libraries(libraries)?;
     let describe = |(provider, library): (&String, _)| Ok((provider.clone(), describe_library(library)?));
     let plugins = libraries.plugins.iter().map(describe).collect::<Result<_, PrepareError>>()?;
     let runtime = if experiment.runtimes.is_empty() { runtimes.pop().flatten() } else { None };
@@ -106,7 +108,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         .iter()
         .map(|cell| {
             let variant = &stored.variants[cell.variant()];
-            let runtime = stored.runtimes.get(cell.runtime().place());
+            let runtime = stored.runtimes.get(stored.runtime_index(cell.variant(), cell.runtime()).place());
             plan::definition(&stored, variant, plan.input_of(cell), runtime)
         })
         .collect();
@@ -242,6 +244,12 @@ fn what_changed(
             return Ok(Some(format!("{what} {}", library.path.display())));
         }
     }
+    for (index, program) in &libraries.programs {
+        let used = manifest.runtimes.get(*index).and_then(Option::as_ref);
+        if used.is_some_and(|used| *used != describe_program(program)) {
+            return Ok(Some(format!("the program of the runtime `{}`", experiment.runtimes[*index].name)));
+        }
+    }
     if let Some(path) = changed_input(manifest, experiment)? {
         return Ok(Some(format!("the input file {path}")));
     }
@@ -261,7 +269,7 @@ fn relative_paths(experiment: &Experiment, place: &ProjectRoot) -> Experiment {
     }
     experiment.input_files_mut().for_each(|file| file.path = PathBuf::from(place.relative(&file.path)));
     for runtime in &mut experiment.runtimes {
-        runtime.path = runtime.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
+        runtime.paths().for_each(|path| *path = PathBuf::from(place.relative(path)));
     }
     experiment.plugins.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
     experiment

@@ -11,7 +11,9 @@ use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex, Warmup};
+use crate::experiment::{
+    BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant, VariantIndex, Warmup,
+};
 use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::Libraries;
 use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
@@ -314,6 +316,16 @@ impl Job {
     /// Who executes its models.
     pub(super) fn backend(&self) -> &dyn Kind {
         backend::of(&self.experiment().backend)
+    }
+
+    /// Where the runtime of a cell stands among the libraries.
+    pub(super) fn runtime_index(&self, cell: &Cell) -> RuntimeIndex {
+        self.experiment().runtime_index(cell.variant(), cell.runtime())
+    }
+
+    /// The runtime of a cell, if the specification names one.
+    pub(super) fn runtime(&self, cell: &Cell) -> Option<&Runtime> {
+        self.experiment().runtimes.get(self.runtime_index(cell).place())
     }
 
     pub(super) fn device(&self, cell: &Cell) -> &Device {

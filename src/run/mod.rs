@@ -23,6 +23,7 @@ mod model;
 mod need;
 mod passes;
 pub(crate) mod prepare;
+mod programs;
 mod provenance;
 mod request;
 mod rounds;

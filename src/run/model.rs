@@ -8,7 +8,7 @@ use onnx::{Interface, ModelHeader, Resolved, TensorType};
 use super::dataset::{Fed, ModelData};
 use crate::data::digest;
 use crate::data::stamp::Stamp;
-use crate::experiment::{InputIndex, Model};
+use crate::experiment::{InputIndex, Model, PythonModel, Source};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,14 @@ impl PreparedModel {
     /// Its file; `None` with the mock backend.
     pub fn path(&self) -> Option<&Path> {
         self.declared.path.as_deref()
+    }
+
+    /// How Python makes it, if it does.
+    pub(super) fn python(&self) -> Option<&PythonModel> {
+        match &self.declared.source {
+            Some(Source::Python(model)) => Some(model),
+            _ => None,
+        }
     }
 
     /// The model file with its external data, sorted by name; nothing where there is none.

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use onnx::Interface;
 use onnx::precision::ProviderClass;
+use onnx::{Interface, Signature};
 
 use super::convertible;
 use super::dataset::{self, DatasetError};
@@ -15,10 +15,11 @@ use super::devices;
 use super::duet::{self, DuetError};
 use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
-use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex};
+use super::programs;
+use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
-use crate::plan::{self, Facts, Plan, Skip};
+use crate::plan::{self, Cell, Facts, Plan, Skip};
 use crate::prepare::runtime::Libraries;
 use crate::worker::backend;
 use crate::worker::{Interrupts, StoppedAtOnce};
@@ -32,6 +33,8 @@ pub struct Prepared {
     pub models: Vec<PreparedModel>,
     /// Why a device cannot be used here, by index on the devices axis.
     pub devices: Vec<Option<Skip>>,
+    /// Why a program cannot be used here, by index among the runtimes.
+    pub programs: BTreeMap<usize, Skip>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
     /// What is unusual about files that inputs are fed from.
@@ -52,20 +55,26 @@ impl Prepared {
         executable: &Path,
         interrupts: &Interrupts,
     ) -> Result<(), StoppedAtOnce> {
-        let needed: Vec<(usize, usize)> = {
-            let places = self.plan.runnable().map(|(_, cell)| (cell.runtime().place(), cell.device().place()));
-            let mut places: Vec<(usize, usize)> =
-                places.filter(|(_, device)| !experiment.devices[*device].is_cpu()).collect();
-            places.sort_unstable();
-            places.dedup();
-            places
-        };
+        let place =
+            |cell: &Cell| (experiment.runtime_index(cell.variant(), cell.runtime()).place(), cell.device().place());
+        let needed: BTreeSet<(usize, usize)> = self.plan.runnable().map(|(_, cell)| place(cell)).collect();
+        for (index, program) in &libraries.programs {
+            let Some(runtime) = experiment.runtimes.get(*index) else { continue };
+            let answer = programs::ask(runtime, program, interrupts)?;
+            let cells = self.plan.cells.iter().enumerate().filter(|(_, cell)| place(cell).0 == *index);
+            let skips: Vec<(usize, Skip)> =
+                cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();
+            for (cell, skip) in skips {
+                self.programs.entry(*index).or_insert_with(|| skip.clone());
+                self.plan.mark_skipped(cell, skip);
+            }
+        }
         for (runtime, index) in needed {
             let device = &experiment.devices[index];
-            let Some(Some(library)) = libraries.runtimes.get(runtime) else { continue };
+            let Some(Some(library)) = libraries.runtimes.get(runtime).filter(|_| !device.is_cpu()) else { continue };
             for cell in 0..self.plan.cells.len() {
                 let at = &self.plan.cells[cell];
-                let is_here = at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index);
+                let is_here = at.skip.is_none() && place(at) == (runtime, index);
                 if let Some(skip) = is_here.then(|| devices::waits_for_graphs(experiment, at, library)).flatten() {
                     self.plan.mark_skipped(cell, skip);
                 }
@@ -75,7 +84,7 @@ impl Prepared {
             let Some(absence) = trial.carry_out(interrupts)? else { continue };
             for cell in 0..self.plan.cells.len() {
                 let at = &self.plan.cells[cell];
-                if at.skip.is_none() && (at.runtime().place(), at.device().place()) == (runtime, index) {
+                if at.skip.is_none() && place(at) == (runtime, index) {
                     self.plan.mark_skipped(cell, absence.clone());
                 }
             }
@@ -84,13 +93,14 @@ impl Prepared {
         Ok(())
     }
 
-    /// Why devices of cells that would otherwise run cannot be used here.
+    /// Why devices and programs of cells that would otherwise run cannot be used here.
     pub fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
         let used = |device: usize, absence: &Skip| {
             self.plan.cells.iter().any(|cell| cell.device().place() == device && self.plan.skip(cell) == Some(absence))
         };
         let absences = self.devices.iter().enumerate().filter_map(|(device, skip)| Some((device, skip.as_ref()?)));
-        absences.filter(move |(device, absence)| used(*device, absence)).map(|(_, absence)| absence)
+        let devices = absences.filter(move |(device, absence)| used(*device, absence)).map(|(_, absence)| absence);
+        devices.chain(self.programs.values())
     }
 }
 
@@ -123,7 +133,9 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         core_sets = duet_cores(experiment)?;
     }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    Ok(Prepared { plan, models, devices: facts.devices, core_sets, doubts })
+    programs::skip_foreign_models(experiment, &mut plan);
+    let programs = BTreeMap::new();
+    Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
 }
 
 /// Input points with the shapes that files give them, by the model that is fed.
@@ -148,7 +160,7 @@ fn feed(
             file: file.clone(),
             problem: Box::new(problem),
         };
-        let Some(signature) = model.header.as_ref().map(|header| header.signature.clone()) else {
+        let Some(signature) = model.interface.as_ref().map(|interface| interface.signature().clone()) else {
             dataset::open(point).map_err(misfit)?;
             continue;
         };
@@ -169,7 +181,14 @@ fn feed(
 fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     let readable = model.path.as_deref().filter(|_| experiment.backend.reads_models());
     let header = readable.and_then(|path| onnx::read_header(path).ok());
-    let interface = readable.zip(header.as_ref()).map(|(path, header)| Interface::read(path, &header.signature));
+    let of_file = readable.zip(header.as_ref()).map(|(path, header)| Interface::read(path, &header.signature));
+    let of_python = || match &model.source {
+        Some(Source::Python(model)) => {
+            Some(Interface::of_signature(Signature { inputs: model.inputs.clone(), outputs: Vec::new() }))
+        }
+        _ => None,
+    };
+    let interface = of_file.or_else(of_python);
     PreparedModel { declared: model.clone(), header, interface, ..PreparedModel::default() }
 }
 

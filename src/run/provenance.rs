@@ -11,7 +11,8 @@ use super::error::PrepareError;
 use super::model::PreparedModel;
 use crate::data::digest;
 use crate::experiment::InputPoint;
-use crate::prepare::runtime::Library;
+use crate::prepare::programs::PreparedProgram;
+use crate::prepare::runtime::{Libraries, Library};
 use crate::record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
@@ -109,9 +110,25 @@ pub(super) fn describe_data(data: &ModelData, place: &ProjectRoot) -> Result<Dat
     })
 }
 
-/// What a record says about each library.
-pub(super) fn describe_libraries(libraries: &[Option<Library>]) -> Result<Vec<Option<RuntimeUsed>>, PrepareError> {
-    libraries.iter().map(|library| library.as_ref().map(describe_library).transpose()).collect()
+/// What a record says about each runtime.
+pub(super) fn describe_libraries(libraries: &Libraries) -> Result<Vec<Option<RuntimeUsed>>, PrepareError> {
+    let library = |(index, library): (usize, &Option<Library>)| match libraries.programs.get(&index) {
+        Some(program) => Ok(Some(describe_program(program))),
+        None => library.as_ref().map(describe_library).transpose(),
+    };
+    libraries.runtimes.iter().enumerate().map(library).collect()
+}
+
+/// What a record says about a program, before it says more itself.
+pub(super) fn describe_program(program: &PreparedProgram) -> RuntimeUsed {
+    RuntimeUsed {
+        version: None,
+        build: None,
+        package: None,
+        package_sha256: None,
+        origin: program.origin.clone(),
+        sha256: program.sha256.clone().unwrap_or_default(),
+    }
 }
 
 /// What a record says about one runtime library.

@@ -7,6 +7,7 @@ use onnx::dimension_sizes;
 
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
+use super::model::PreparedModel;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
 use crate::plan::{Cell, RandomStream};
 use crate::record::Arm;
@@ -60,11 +61,11 @@ impl Job {
         CellFacts {
             variant,
             device,
-            runtime: self.experiment().runtimes.get(cell.runtime().place()).map(|runtime| runtime.name.as_str()),
+            runtime: self.runtime(cell),
             library: self
                 .libraries
                 .runtimes
-                .get(cell.runtime().place())
+                .get(self.runtime_index(cell).place())
                 .and_then(Option::as_ref)
                 .map(|known| known.path.as_path()),
             plugin: self.libraries.plugins.get(&device.provider).map(|known| known.path.as_path()),
@@ -73,6 +74,8 @@ impl Job {
             engines: None,
             dimensions: BTreeMap::new(),
             model: None,
+            source: self.model(cell).and_then(PreparedModel::python),
+            folder: Some(&self.spec_folder),
             batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),
             session: manifest.session_of(variant),

@@ -4,6 +4,7 @@
 //! One of them lives as long as one invocation of [`super::execute`].
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
@@ -124,8 +125,10 @@ impl<'a> Session<'a> {
         let stem = StoredRun::stem(cell.id, arm, run);
         let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
         let seed = RandomStream::Layout(cell.id, double, run).seed(job.plan().seed);
+        let program = job.libraries.programs.get(&job.runtime_index(cell).place());
         Launch {
-            executable: job.executable.clone(),
+            program: program.map_or_else(|| Launch::own_worker(&job.executable), |program| program.command.clone()),
+            offers_socket: program.is_some(),
             wrap: variant.wrap.clone(),
             env: variant.env.clone(),
             padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
@@ -136,8 +139,13 @@ impl<'a> Session<'a> {
 
     /// How the worker of a file is started that is no cell's: with nothing that a variant could ask for.
     pub(super) fn launch_for_file(executable: &Path, log: &Path, timeout: Nanos) -> Launch {
-        let (executable, log) = (executable.to_owned(), log.to_owned());
-        Launch { executable, wrap: Vec::new(), env: BTreeMap::new(), padding: 0, log, timeout }
+        Session::launch_program(Launch::own_worker(executable), false, log, timeout)
+    }
+
+    /// The same of any program.
+    pub(super) fn launch_program(program: Vec<OsString>, offers_socket: bool, log: &Path, timeout: Nanos) -> Launch {
+        let (wrap, env, log) = (Vec::new(), BTreeMap::new(), log.to_owned());
+        Launch { program, offers_socket, wrap, env, padding: 0, log, timeout }
     }
 
     /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it,

@@ -254,7 +254,21 @@ mod tests {
         let loaded = crate::spec::parse("full.yaml", &full_example(), folder.path(), &[]);
         let loaded = loaded.unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)));
         let names: Vec<_> = loaded.experiment.variants.iter().map(|variant| variant.name.as_str()).collect();
-        assert_eq!(names, ["fp32", "int8", "fp32-t1", "fp32-t4", "half", "calibrated", "small", "tuned", "broken"]);
+        let expected = [
+            "fp32",
+            "int8",
+            "fp32-t1",
+            "fp32-t4",
+            "half",
+            "calibrated",
+            "small",
+            "tuned",
+            "compiled",
+            "functions",
+            "server",
+            "broken",
+        ];
+        assert_eq!(names, expected);
         assert!(loaded.warnings.is_empty());
     }
 }

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use super::expected::ExpectedAnswers;
 use super::lines::{NODES_IN_LINE, SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
-use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
+use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, SamplePhase, greeting};
 use crate::worker::backend::mock::GARBAGE;
 use crate::worker::backend::trace::NodeTime;
 use crate::worker::backend::{CellRequest, Failure, FailureKind, Phase};
@@ -165,7 +165,7 @@ impl<W: Write> Worker<W> {
     fn obey(&mut self, command: Command) -> Result<(), Refusal> {
         let mut reply = Reply { expected: ExpectedAnswers::of(&command), worker: self };
         match command {
-            Command::Hello { protocol } => reply.send(hello(protocol)?),
+            Command::Hello { protocol, oldest } => reply.send(hello(protocol, oldest)?),
             Command::Prepare { cell } => reply.prepare(&cell),
             Command::Warm { rule, at_least, iterations } => {
                 let warmed = reply.cell()?.warm(rule, at_least, iterations.max(1))?;
@@ -259,13 +259,13 @@ impl<W: Write> Reply<'_, W> {
     }
 }
 
-fn hello(protocol: u32) -> Result<Answer, Failure> {
-    if protocol != PROTOCOL {
-        let text = format!("the parent speaks protocol {protocol}, this worker speaks {PROTOCOL}");
+fn hello(newest: u32, oldest: u32) -> Result<Answer, Failure> {
+    if newest < OLDEST_PROTOCOL || oldest > PROTOCOL {
+        let text = format!("the parent speaks protocol {oldest} to {newest}, this worker speaks {PROTOCOL}");
         return Err(Failure::new(FailureKind::Protocol, text));
     }
     let worker = format!("perfrun {}", env!("CARGO_PKG_VERSION"));
-    Ok(Answer::Hello { protocol, worker, capabilities: CommandName::CAPABILITIES.to_vec() })
+    Ok(greeting(&worker, CommandName::CAPABILITIES.to_vec()))
 }
 
 #[cfg(test)]
@@ -287,7 +287,7 @@ mod tests {
         let many = SAMPLES_IN_LINE as u32 + 7;
         let calibration = crate::experiment::Calibration::MinMax;
         let commands = [
-            Command::Hello { protocol: PROTOCOL },
+            Command::HELLO,
             Command::Prepare { cell: cell() },
             Command::Warm { rule: Warmup::Samples { count: many }, at_least: Nanos(0), iterations },
             Command::Measure { rule: Stop::Samples { count: many, max_time: Nanos::from_secs(9) }, iterations },

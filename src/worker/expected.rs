@@ -185,12 +185,11 @@ mod tests {
     }
 
     fn hello() -> Answer {
-        Answer::Hello { protocol: 2, worker: "w".to_owned(), capabilities: Vec::new() }
+        crate::worker::protocol::greeting("w", Vec::new())
     }
 
     fn ready() -> Answer {
-        let (output_hash, non_finite) = (String::new(), Vec::new());
-        Answer::Ready { placement: Default::default(), output_shapes: None, output_hash, non_finite }
+        Answer::Ready { placement: Default::default(), output_shapes: None, output_hash: None, non_finite: Vec::new() }
     }
 
     /// Commands with the answers that end them.
@@ -200,7 +199,7 @@ mod tests {
         let data = || crate::worker::Data { feeds: Vec::new(), items: 0 };
         let calibration = crate::experiment::Calibration::MinMax;
         vec![
-            (Command::Hello { protocol: 2 }, hello()),
+            (Command::Hello { protocol: 4, oldest: 4 }, hello()),
             (Command::Warm { rule: Warmup::Samples { count: 3 }, at_least, iterations }, done(true, false, false)),
             (
                 Command::Measure { rule: Stop::Samples { count: 3, max_time: time }, iterations },

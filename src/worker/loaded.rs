@@ -131,7 +131,7 @@ impl Loaded {
         let ready = Answer::Ready {
             placement,
             output_shapes: survey.shapes,
-            output_hash: hash_outputs(&outputs),
+            output_hash: Some(hash_outputs(&outputs)),
             non_finite: non_finite(&outputs).into_iter().chain(survey.non_finite).collect(),
         };
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
@@ -146,7 +146,7 @@ impl Loaded {
             next_input: 0,
             cold,
             totals: Totals::default(),
-            environment: request.backend.kind().environment(),
+            environment: request.backend.environment(),
             is_profiled: request.profiled,
             resident_around_load,
             own_totals: OwnTotals::default(),

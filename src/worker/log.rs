@@ -59,6 +59,16 @@ impl<Pipe: Read + AsFd> Log<Pipe> {
         self.left_out += surplus as u64;
     }
 
+    /// What was kept of the beginning.
+    pub(super) fn beginning(&self) -> &[u8] {
+        &self.beginning
+    }
+
+    /// The pipe, and what was kept of its beginning.
+    pub(super) fn into_parts(self) -> (Pipe, Vec<u8>) {
+        (self.pipe, self.beginning)
+    }
+
     /// Everything that was kept, with a line where something is left out.
     pub(super) fn take_text(&mut self) -> String {
         self.take();

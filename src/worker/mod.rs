@@ -14,6 +14,7 @@ mod affinity;
 mod batches;
 pub(crate) mod child;
 pub(crate) mod command;
+mod driven;
 mod evaluate;
 mod exit;
 mod expected;

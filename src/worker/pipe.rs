@@ -1,6 +1,6 @@
 //! The listening side: tells a worker what to do, sleeps on the pipe, gathers what it answers.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -85,13 +85,18 @@ impl<'a> WorkerPipe<'a> {
         let mut line = serde_json::to_vec(command).expect("commands are plain JSON");
         line.push(b'\n');
         self.since = Instant::now();
+        self.process.greet(&line);
         let mut rest = line.as_slice();
         while !rest.is_empty() {
             match self.process.input.as_mut().map(|input| input.write(rest)) {
                 Some(Ok(written)) if written > 0 => rest = &rest[written..],
                 Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The pipe is full: the worker reads in its own time, which is limited.
-                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => self.wait(Until::Writable, tick)?,
+                Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(Until::Writable, tick)?;
+                }
+                // It was greeted on standard input too.
+                Some(Err(_)) if self.process.fall_back(true, &mut self.received) => break,
                 _ => {
                     // The worker is gone; whatever it said last tells why.
                     self.since = Instant::now();
@@ -123,6 +128,7 @@ impl<'a> WorkerPipe<'a> {
             )
         })?;
         self.spoke = true;
+        self.process.decide();
         Ok(validator.accept(answer)?)
     }
 
@@ -150,21 +156,29 @@ impl<'a> WorkerPipe<'a> {
             if searched > LONGEST_LINE {
                 return Err(Failure::new(FailureKind::Protocol, too_long("the worker")).into());
             }
-            self.wait(Until::Readable, tick)?;
-            let mut chunk = vec![0; 1 << 16];
-            let read =
-                self.process.output.read(&mut chunk).map_err(|error| {
-                    Failure::new(FailureKind::Internal, format!("reading from the worker: {error}"))
-                })?;
-            if read == 0 {
-                return Ok(None);
+            if self.wait(Until::Readable, tick)? {
+                searched = 0;
+                continue;
             }
-            self.received.extend_from_slice(&chunk[..read]);
+            let mut chunk = vec![0; 1 << 16];
+            match self.process.output.read(&mut chunk) {
+                Ok(0) if self.process.fall_back(true, &mut self.received) => searched = 0,
+                Ok(0) => return Ok(None),
+                Ok(read) => self.received.extend_from_slice(&chunk[..read]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // A worker that ends with a message of ours unread.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => {
+                    let text = format!("reading from the worker: {error}");
+                    return Err(Failure::new(FailureKind::Internal, text).into());
+                }
+            }
         }
     }
 
-    /// Sleeps until the worker says something or takes something, its time is up, or the user insists.
-    fn wait(&mut self, until: Until, tick: Tick<'_>) -> Result<(), Ended> {
+    /// Sleeps until the worker says something or takes something, its time is up, or the user insists. True where it turns
+    /// out to speak on its standard output, of which something is received.
+    fn wait(&mut self, until: Until, tick: Tick<'_>) -> Result<bool, Ended> {
         loop {
             let interrupts = self.interrupts.count();
             if interrupts > 0 {
@@ -187,16 +201,19 @@ impl<'a> WorkerPipe<'a> {
                 _ => PollFd::new(&self.process.output, PollFlags::IN),
             };
             let mut waited = vec![pipe, PollFd::from_borrowed_fd(self.interrupts.as_fd(), PollFlags::IN)];
-            waited.extend(self.process.log.as_fd().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
+            waited.extend(self.process.logs().map(|log| PollFd::from_borrowed_fd(log, PollFlags::IN)));
             // An interrupted wait is repeated; every other error shows up when reading.
             let woken = poll(&mut waited, Some(&timeout));
             let ready = !waited[0].revents().is_empty();
-            let logged = waited.get(2).is_some_and(|log| !log.revents().is_empty());
+            let logged = waited[2..].iter().any(|log| !log.revents().is_empty());
             if logged {
-                self.process.log.take();
+                self.process.take_logs();
+                if self.process.fall_back(false, &mut self.received) {
+                    return Ok(true);
+                }
             }
             if woken.is_ok() && ready {
-                return Ok(());
+                return Ok(false);
             }
             if !logged {
                 tick();

@@ -1,12 +1,16 @@
 //! The worker as a process: how it is started, and how it is made sure that it ends.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::io;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use command_fds::{CommandFdExt, FdMapping};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tracing::debug;
 
@@ -14,14 +18,18 @@ use reading::shell;
 
 use super::group::Group;
 use super::log::Log;
+use super::protocol::Answer;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 
 /// How a worker process is started.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// The perfrun executable.
-    pub executable: PathBuf,
+    /// The program with its arguments.
+    pub program: Vec<OsString>,
+    /// Whether it is offered a socket for the messages, so that its standard input and output are its own. It may answer on
+    /// either.
+    pub offers_socket: bool,
     /// Command in front of it.
     pub wrap: Vec<String>,
     /// Environment variables of the variant.
@@ -34,49 +42,133 @@ pub struct Launch {
     pub timeout: Nanos,
 }
 
+impl Launch {
+    /// perfrun's own worker.
+    pub fn own_worker(executable: &Path) -> Vec<OsString> {
+        vec![executable.into(), "worker".into()]
+    }
+}
+
 /// Tearing a runtime down takes milliseconds; more is a hang.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The number of the socket in the worker, and the variable that names it.
+const SOCKET: (RawFd, &str) = (3, "PERFRUN_FD");
+
+/// Where messages go.
+pub(super) enum Input {
+    Pipe(ChildStdin),
+    Socket(UnixStream),
+}
+
+/// Where messages come from.
+pub(super) enum Output {
+    Pipe(ChildStdout),
+    Socket(UnixStream),
+}
 
 /// A worker process with its pipes. Dropping it ends the process and whatever wraps it.
 pub(super) struct Process {
     group: Group,
-    pub(super) input: Option<ChildStdin>,
-    pub(super) output: ChildStdout,
-    pub(super) log: Log<ChildStderr>,
+    pub(super) input: Option<Input>,
+    pub(super) output: Output,
+    /// Standard output of a worker that was offered a socket: until it has answered there, it may answer here.
+    prints: Option<Log<ChildStdout>>,
+    /// Its standard input, until it has answered anywhere.
+    undecided: Option<ChildStdin>,
+    log: Log<ChildStderr>,
 }
 
 impl Process {
     /// Starts a worker.
     pub(super) fn start(launch: &Launch) -> Result<Self, Failure> {
         let internal = |what: &str, error: io::Error| Failure::new(FailureKind::Internal, format!("{what}: {error}"));
-        let mut words = launch.wrap.iter().map(String::as_str).map(OsStr::new).collect::<Vec<_>>();
-        words.push(launch.executable.as_os_str());
-        words.push("worker".as_ref());
-        let mut command = std::process::Command::new(words[0]);
+        let in_pipe = |error: io::Error| internal("the worker's pipe", error);
+        let words: Vec<&OsStr> =
+            launch.wrap.iter().map(OsStr::new).chain(launch.program.iter().map(OsString::as_os_str)).collect();
+        let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
+        let mut command = std::process::Command::new(words.first().ok_or_else(missing)?);
         command
             .args(&words[1..])
             // CUDA counts devices by speed otherwise, and nobody else does.
             .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
             .envs(&launch.env)
             .env("PERFRUN_PADDING", "x".repeat(launch.padding))
+            .env_remove(SOCKET.1)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let socket = launch.offers_socket.then(|| offer_socket(&mut command)).transpose().map_err(in_pipe)?;
         let mut group = Group::start(&mut command)
             .map_err(|error| internal(&format!("cannot start `{}`", words[0].to_string_lossy()), error))?;
-        let missing = || Failure::new(FailureKind::Internal, "the worker has no pipe");
-        let input = group.child.stdin.take();
-        if let Some(input) = &input {
-            // A worker that never reads must not keep perfrun waiting where no clock and no interrupt is looked at.
-            let flags = fcntl_getfl(input).map_err(|error| internal("the worker's pipe", error.into()))?;
-            fcntl_setfl(input, flags | OFlags::NONBLOCK)
-                .map_err(|error| internal("the worker's pipe", error.into()))?;
-        }
-        let output = group.child.stdout.take().ok_or_else(missing)?;
+        // The worker's end of the socket is the worker's alone.
+        drop(command);
+        let stdin = group.child.stdin.take().ok_or_else(missing)?;
+        // A worker that never reads must not keep perfrun waiting where no clock and no interrupt is looked at.
+        let flags = fcntl_getfl(&stdin).map_err(|error| in_pipe(error.into()))?;
+        fcntl_setfl(&stdin, flags | OFlags::NONBLOCK).map_err(|error| in_pipe(error.into()))?;
+        let stdout = group.child.stdout.take().ok_or_else(missing)?;
         let stderr = group.child.stderr.take().ok_or_else(missing)?;
         let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
         debug!("worker {} is `{}`", group.child.id(), command_line(&words));
-        Ok(Process { group, input, output, log })
+        Ok(match socket {
+            None => {
+                let (input, output) = (Some(Input::Pipe(stdin)), Output::Pipe(stdout));
+                Process { group, input, output, prints: None, undecided: None, log }
+            }
+            Some(socket) => {
+                let (input, output) = (socket.try_clone().map_err(in_pipe)?, Output::Socket(socket));
+                let prints = Some(Log::of(stdout).map_err(in_pipe)?);
+                let input = Some(Input::Socket(input));
+                Process { group, input, output, prints, undecided: Some(stdin), log }
+            }
+        })
+    }
+
+    /// Says the first words on standard input too, where the worker may listen there.
+    pub(super) fn greet(&mut self, line: &[u8]) {
+        if let Some(stdin) = &mut self.undecided {
+            // Who does not listen there loses nothing.
+            let _unread = stdin.write(line);
+        }
+    }
+
+    /// The worker has answered: where it did not, nothing is said any more.
+    pub(super) fn decide(&mut self) {
+        self.undecided = None;
+    }
+
+    /// Goes over to standard input and output, if the worker has answered there, or has closed the socket; what it has printed
+    /// so far is then `received`.
+    pub(super) fn fall_back(&mut self, is_closed: bool, received: &mut Vec<u8>) -> bool {
+        let answers = |prints: &Log<ChildStdout>| {
+            let mut lines = prints.beginning().split_inclusive(|byte| *byte == b'\n');
+            lines.any(|line| line.ends_with(b"\n") && serde_json::from_slice::<Answer>(line).is_ok())
+        };
+        if !self.prints.as_ref().is_some_and(|prints| is_closed || answers(prints)) {
+            return false;
+        }
+        let (Some(stdin), Some(prints)) = (self.undecided.take(), self.prints.take()) else { return false };
+        let (stdout, printed) = prints.into_parts();
+        // What was printed before the first answer is no message.
+        let is_answer = |line: &[u8]| serde_json::from_slice::<Answer>(line).is_ok();
+        let noise: usize =
+            printed.split_inclusive(|byte| *byte == b'\n').take_while(|line| !is_answer(line)).map(<[u8]>::len).sum();
+        received.extend_from_slice(&printed[if is_closed && noise == printed.len() { 0 } else { noise }..]);
+        self.input = Some(Input::Pipe(stdin));
+        self.output = Output::Pipe(stdout);
+        true
+    }
+
+    /// Takes what it has written to where no messages are.
+    pub(super) fn take_logs(&mut self) {
+        self.log.take();
+        self.prints.iter_mut().for_each(Log::take);
+    }
+
+    /// To wait for, while it may write there.
+    pub(super) fn logs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.log.as_fd().into_iter().chain(self.prints.iter().filter_map(Log::as_fd))
     }
 
     /// The number of the process, or of what wraps it.
@@ -93,7 +185,7 @@ impl Process {
                 return Some(status);
             }
             // A worker that is still writing cannot end before somebody reads.
-            self.log.take();
+            self.take_logs();
             std::thread::sleep(nap);
             nap = (nap * 2).min(Duration::from_millis(20));
         }
@@ -103,7 +195,64 @@ impl Process {
     /// Makes sure that nothing of the process is left, and returns what it logged.
     pub(super) fn end(&mut self) -> String {
         self.group.kill();
-        self.log.take_text()
+        let printed = self.prints.as_mut().map(Log::take_text).unwrap_or_default();
+        self.log.take_text() + &printed
+    }
+}
+
+/// One end of a socket of which the worker has the other.
+fn offer_socket(command: &mut std::process::Command) -> io::Result<UnixStream> {
+    let (ours, its) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let mapping = FdMapping { parent_fd: OwnedFd::from(its), child_fd: SOCKET.0 };
+    command.fd_mappings(vec![mapping]).map_err(io::Error::other)?;
+    command.env(SOCKET.1, SOCKET.0.to_string());
+    Ok(ours)
+}
+
+impl Input {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Input::Pipe(pipe) => pipe.write(bytes),
+            Input::Socket(socket) => socket.write(bytes),
+        }
+    }
+}
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Input::Pipe(pipe) => pipe.as_fd(),
+            Input::Socket(socket) => socket.as_fd(),
+        }
+    }
+}
+
+/// A worker that reads to the end of its input sees it, although perfrun listens on.
+impl Drop for Input {
+    fn drop(&mut self) {
+        if let Input::Socket(socket) = self {
+            // A worker that is gone has closed it.
+            let _closed = socket.shutdown(Shutdown::Write);
+        }
+    }
+}
+
+impl Output {
+    pub(super) fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Output::Pipe(pipe) => pipe.read(bytes),
+            Output::Socket(socket) => socket.read(bytes),
+        }
+    }
+}
+
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Output::Pipe(pipe) => pipe.as_fd(),
+            Output::Socket(socket) => socket.as_fd(),
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl WorkerRun {
             Answer::Ready { placement, output_shapes, output_hash, non_finite } => {
                 data.placement = Some(placement);
                 data.output_shapes = output_shapes;
-                data.output_hash = Some(output_hash);
+                data.output_hash = output_hash;
                 data.tell_non_finite(non_finite);
             }
             Answer::Samples { phase, columns } => data.samples_mut(phase).append(columns),

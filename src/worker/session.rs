@@ -12,15 +12,16 @@ use super::exit::{out_of_memory_kills, tail};
 use super::interrupt::Interrupts;
 use super::pipe::{Ended, Tick, WorkerPipe};
 use super::process::Launch;
-use super::protocol::{Command, PROTOCOL};
+use super::protocol::Command;
 use super::result::WorkerRun;
-use super::validator::ResponseValidator;
+use super::validator::{Greeting, ResponseValidator};
+use crate::data::scratch::Scratch;
 use crate::device::Watch;
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::MachineState;
 use crate::vocabulary::metric;
 use crate::vocabulary::printable::printable;
-use crate::worker::backend::{CellRequest, Failure, FailureKind};
+use crate::worker::backend::{CellRequest, Failure, FailureKind, write_inputs};
 
 /// The user asked twice to stop; the run in flight is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,12 +32,16 @@ pub struct WorkerSession<'a> {
     launch: Launch,
     /// Or why there is none.
     pipe: Result<WorkerPipe<'a>, Failure>,
-    validator: ResponseValidator,
+    pub(super) validator: ResponseValidator,
     kills_before: u64,
     /// The machine before the worker was started.
     before: MachineState,
     /// Who looks at the device meanwhile.
     watch: Option<Watch>,
+    /// Samples do not count yet.
+    pub(super) is_warming: bool,
+    /// What the worker is fed, where it is another program.
+    inputs: Option<Scratch>,
 }
 
 impl<'a> WorkerSession<'a> {
@@ -45,7 +50,8 @@ impl<'a> WorkerSession<'a> {
         let kills_before = out_of_memory_kills();
         let before = MachineState::read(&Kernel::here());
         let pipe = WorkerPipe::start(&launch, interrupts, patience);
-        WorkerSession { launch, pipe, validator: ResponseValidator::default(), kills_before, before, watch: None }
+        let validator = ResponseValidator::default();
+        WorkerSession { launch, pipe, validator, kills_before, before, watch: None, is_warming: false, inputs: None }
     }
 
     /// The same, followed by a watch that began before it.
@@ -59,17 +65,42 @@ impl<'a> WorkerSession<'a> {
     /// # Errors
     ///
     /// A run that failed, or that the user stopped.
-    pub fn prepare(&mut self, request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
+    pub fn prepare(&mut self, mut request: CellRequest, tick: Tick<'_>) -> Result<(), Ended> {
         if let Ok(pipe) = &self.pipe {
             let run = self.launch.log.file_stem().unwrap_or_default().to_string_lossy();
             info!("worker {} started: {}, {run}", pipe.id(), request.cell);
         }
-        self.ask(&Command::Hello { protocol: PROTOCOL }, tick)?;
+        self.greet(tick)?;
+        let is_foreign = request.backend.is_foreign();
+        if is_foreign {
+            self.inputs = Some(write_inputs(&mut request)?);
+        }
+        let asked = Instant::now();
+        self.ask(&Command::Prepare { cell: Box::new(request) }, tick)?;
+        if is_foreign {
+            self.check_load(asked.elapsed())?;
+            self.validator.name_runtime();
+        }
+        Ok(())
+    }
+
+    /// Has the worker say who it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkerSession::prepare`].
+    pub(crate) fn greet(&mut self, tick: Tick<'_>) -> Result<(), Ended> {
+        self.ask(&Command::HELLO, tick)?;
         if let Ok(pipe) = &self.pipe {
             let spawn = pipe.started.elapsed().as_nanos() as f64;
             self.validator.run.data.metrics.insert(metric::SPAWN.name.to_owned(), spawn);
         }
-        self.ask(&Command::Prepare { cell: Box::new(request) }, tick)
+        Ok(())
+    }
+
+    /// What it said of itself.
+    pub(crate) fn greeting(&self) -> Option<&Greeting> {
+        self.validator.worker.as_ref()
     }
 
     /// Tells the worker to do something and waits until it is done.
@@ -78,6 +109,9 @@ impl<'a> WorkerSession<'a> {
     ///
     /// A run that failed, or that the user stopped.
     pub fn ask(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
+        if let Some(outcome) = self.drive(command, tick) {
+            return outcome;
+        }
         let asked = Instant::now();
         self.send(command, tick)?;
         self.listen(tick)?;
@@ -98,7 +132,7 @@ impl<'a> WorkerSession<'a> {
     pub fn send(&mut self, command: &Command, tick: Tick<'_>) -> Result<(), Ended> {
         let pipe = self.pipe.as_mut().map_err(|failure| failure.clone())?;
         self.validator.expect(command)?;
-        if command.name().takes_counted_samples() {
+        if command.name().takes_counted_samples() && !self.is_warming {
             self.watch.iter_mut().for_each(Watch::open);
         }
         pipe.send(command, tick)
@@ -129,7 +163,7 @@ impl<'a> WorkerSession<'a> {
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
         let id = self.id();
-        let WorkerSession { launch, pipe, validator, kills_before, before, watch } = self;
+        let WorkerSession { launch, pipe, validator, kills_before, before, watch, .. } = self;
         let (mut heard, environment) = (validator.run, validator.environment);
         let (ended, log, spoke) = match pipe {
             Ok(pipe) => {

@@ -1,11 +1,12 @@
 //! What a worker says is taken in here, once it is seen to be what was asked for: a worker is another program.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use onnx::precision::activation_ranges::Range;
 
 use super::expected::ExpectedAnswers;
-use super::protocol::{Answer, Command, CommandName, PROTOCOL, SamplePhase};
+use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
 use crate::machine::environment::Environment;
 use crate::vocabulary::metric;
@@ -22,7 +23,7 @@ pub(super) struct ResponseValidator {
     /// The command under way.
     asked: Option<Asked>,
     /// Who speaks, once it has said so.
-    worker: Option<Worker>,
+    pub(super) worker: Option<Greeting>,
     /// When the last sample so far ended.
     last_end: u64,
     /// Input sets that were asked for.
@@ -42,10 +43,18 @@ struct Asked {
     at: Instant,
 }
 
-#[derive(Debug)]
-struct Worker {
-    name: String,
-    capabilities: Vec<CommandName>,
+/// What a worker says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Greeting {
+    /// Name and version.
+    pub(crate) name: String,
+    pub(crate) capabilities: Vec<CommandName>,
+    /// The devices that it can use; `None`: it does not know.
+    pub(crate) devices: Option<Vec<String>>,
+    /// JSON Schema of its options.
+    pub(crate) options: Option<serde_json::Value>,
+    /// Versions by name.
+    pub(crate) about: BTreeMap<String, String>,
 }
 
 fn protocol(text: impl Into<String>) -> Failure {
@@ -70,7 +79,7 @@ impl ResponseValidator {
         let at = Instant::now();
         if let Command::Prepare { cell } = command {
             self.input_sets = cell.input_sets.max(1);
-            self.environment = Some(cell.backend.kind().environment());
+            self.environment = Some(cell.backend.environment());
         }
         self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
@@ -92,11 +101,17 @@ impl ResponseValidator {
         let ends = asked.expected.take(&answer, waited).map_err(protocol)?;
         let (name, counted_before) = (asked.name, asked.counted_before);
         match &answer {
-            Answer::Hello { protocol: version, .. } if *version != PROTOCOL => {
+            Answer::Hello { protocol: version, .. } if !(OLDEST_PROTOCOL..=PROTOCOL).contains(version) => {
                 return Err(protocol(format!("the worker speaks protocol {version}, perfrun speaks {PROTOCOL}")));
             }
-            Answer::Hello { worker, capabilities, .. } => {
-                self.worker = Some(Worker { name: worker.clone(), capabilities: capabilities.clone() });
+            Answer::Hello { worker, capabilities, devices, options, about, .. } => {
+                self.worker = Some(Greeting {
+                    name: worker.clone(),
+                    capabilities: capabilities.clone(),
+                    devices: devices.clone(),
+                    options: options.clone(),
+                    about: about.clone(),
+                });
             }
             Answer::Samples { phase, columns } => self.check_samples(*phase, columns, name)?,
             other => check_values(other).map_err(protocol)?,
@@ -114,6 +129,16 @@ impl ResponseValidator {
             }
         }
         Ok(ends)
+    }
+
+    /// Where a program does not say what executes the model, it is the program itself.
+    pub(super) fn name_runtime(&mut self) {
+        let Some(worker) = &self.worker else { return };
+        let about =
+            || worker.about.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join("; ");
+        let placement = self.run.data.placement.get_or_insert_default();
+        placement.runtime_version.get_or_insert_with(|| worker.name.clone());
+        placement.build.get_or_insert_with(about);
     }
 
     /// Time goes on from each sample to the next, whatever phase they are of, and not faster than here.
@@ -198,15 +223,13 @@ fn check_values(answer: &Answer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
+    use super::super::protocol::greeting;
     use super::*;
 
     fn greeted(capabilities: &[CommandName]) -> ResponseValidator {
         let mut validator = ResponseValidator::default();
-        validator.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
-        let (worker, capabilities) = ("w 1".to_owned(), capabilities.to_vec());
-        assert_eq!(validator.accept(Answer::Hello { protocol: PROTOCOL, worker, capabilities }), Ok(true));
+        validator.expect(&Command::HELLO).expect("the first command");
+        assert_eq!(validator.accept(greeting("w 1", capabilities.to_vec())), Ok(true));
         validator
     }
 
@@ -285,9 +308,9 @@ mod tests {
     #[test]
     fn another_version_is_told_apart() {
         let mut validator = ResponseValidator::default();
-        validator.expect(&Command::Hello { protocol: PROTOCOL }).expect("the first command");
-        let text =
-            said(validator.accept(Answer::Hello { protocol: 99, worker: String::new(), capabilities: Vec::new() }));
+        validator.expect(&Command::HELLO).expect("the first command");
+        let newer = r#"{"type":"hello","protocol":99,"worker":"w","capabilities":[]}"#;
+        let text = said(validator.accept(serde_json::from_str(newer).expect("a hello")));
         assert_eq!(text, format!("the worker speaks protocol 99, perfrun speaks {PROTOCOL}"));
     }
 }

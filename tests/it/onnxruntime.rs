@@ -62,7 +62,8 @@ fn run_model_with(
         outputs: Some(folder.path().to_owned()),
     };
     let launch = Launch {
-        executable: Command::cargo_bin("perfrun").unwrap().get_program().into(),
+        program: Launch::own_worker(Command::cargo_bin("perfrun").unwrap().get_program().as_ref()),
+        offers_socket: false,
         wrap: Vec::new(),
         env: Default::default(),
         padding: 0,

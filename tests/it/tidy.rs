@@ -75,7 +75,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("machine", &["environment", "clock", "kernel", "host", "probe"]),
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
-    ("prepare", &["seal", "runtime", "models"]),
+    ("prepare", &["seal", "programs", "runtime", "models"]),
     ("worker", &["backend", "measure"]),
     ("judge", &["diagnosis", "profile", "summary", "compare"]),
 ];

@@ -11,7 +11,7 @@ use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, Worker
 
 use crate::support::Workplace;
 
-const HELLO: &str = r#"{"type":"hello","protocol":3,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
+const HELLO: &str = r#"{"type":"hello","protocol":4,"worker":"bad 1","capabilities":["prepare","warm","measure","slice","check","outputs","activation_ranges"]}"#;
 const READY: &str = r#"{"type":"ready","placement":{"runtime_version":null,"build":null,"nodes":{},"input_pool_bytes":0,"dynamic_outputs":false},"output_shapes":null,"output_hash":"0","non_finite":[]}"#;
 const WARM_END: &str = r#"{"type":"done","warmup":"fixed"}"#;
 const WARM: &str = r#"{"type":"samples","phase":"warmup","columns":{"start_ns":[0,0],"duration_ns":[0,0],"input":[0,0]}}
@@ -32,7 +32,8 @@ fn counted(starts: &[u64]) -> String {
 /// A worker that is a shell script.
 fn script(place: &Workplace, text: &str) -> Launch {
     Launch {
-        executable: "worker".into(),
+        program: vec!["worker".into()],
+        offers_socket: false,
         wrap: vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
         env: Default::default(),
         padding: 0,
@@ -194,7 +195,7 @@ fn no_more_time_is_measured_than_passes() {
 
 #[test]
 fn a_command_that_was_not_announced_is_never_sent() {
-    let none = HELLO.replace(r#""warm","#, "");
+    let none = HELLO.replace(r#""warm","#, "").replace(r#""slice","#, "");
     let run = answered(&[&none, READY, "it was sent"]);
     broken(run.failure, "bad 1 does not understand `warm`");
     let place = Workplace::new();

@@ -240,6 +240,17 @@ impl ElementType {
         }
     }
 
+    /// The type of that name; one that perfrun does not know is `Other`.
+    pub fn of_name(name: &str) -> Self {
+        use ElementType::{
+            Bfloat16, Bool, Float16, Float32, Float64, Int8, Int16, Int32, Int64, String, Uint8, Uint16, Uint32, Uint64,
+        };
+        let known = [
+            Float32, Float64, Float16, Bfloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Bool, String,
+        ];
+        known.into_iter().find(|element| element.name() == name).unwrap_or_else(|| ElementType::Other(name.to_owned()))
+    }
+
     /// Whether it is a real floating-point type, of any width.
     pub fn is_float(&self) -> bool {
         self.name().starts_with("float") || *self == ElementType::Bfloat16

@@ -24,6 +24,8 @@ pub enum Withheld {
     NotSteady,
     /// Much of the time went to nodes on the CPU in place of the device.
     OnCpu,
+    /// Much of the time lies outside of what the runtime's program timed.
+    Untimed,
     /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
@@ -37,7 +39,7 @@ pub enum Withheld {
 impl Withheld {
     /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
     pub fn hides_the_value(self) -> bool {
-        matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer)
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer | Withheld::Untimed)
     }
 
     /// Whether more runs may make it judged: of more a smaller share may have failed, or never become steady.
@@ -58,6 +60,7 @@ impl Withheld {
             Withheld::ManyFailures => "more than a fifth of the runs failed",
             Withheld::NotSteady => "most runs never reached a steady state",
             Withheld::OnCpu => "too much of the time was spent on the CPU",
+            Withheld::Untimed => "much of the time lies outside of the program's clock",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
             Withheld::OtherLoad => "other load during most runs of a quick look",
@@ -76,6 +79,8 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
         Some(Withheld::NotResolved)
     } else if lost * 5 > lost + runs.completed {
         Some(Withheld::ManyFailures)
+    } else if cell.codes().contains_key(Code::Untimed.name()) {
+        Some(Withheld::Untimed)
     } else if cell.fallback.is_too_much() {
         Some(Withheld::OnCpu)
     } else if cell.is_mostly_unsteady() {

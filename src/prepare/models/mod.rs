@@ -7,6 +7,7 @@
 
 mod cache;
 mod download;
+mod exported;
 mod observed;
 mod obtain;
 mod recipe;

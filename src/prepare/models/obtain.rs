@@ -9,6 +9,7 @@ use tracing::info;
 use onnx::zoo::{self, ZooError};
 
 use super::download::{Limits, Problem, download};
+use super::exported::{self, ExportError};
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::{Experiment, Network, Source};
@@ -21,6 +22,8 @@ pub(crate) enum Progress<'a> {
     Damaged(&'a Path),
     /// A network is being made.
     Making(&'a str),
+    /// A model that Python makes is being exported.
+    Exporting(&'a str),
     /// A model is being fetched.
     Fetching(&'a str),
     /// So many bytes of it have come, of so many if the server says.
@@ -37,6 +40,17 @@ pub enum ObtainError {
         model: String,
         /// Why not.
         problem: ZooError,
+    },
+    /// Python does not give it.
+    #[error("model `{model}`: {call} cannot be exported to ONNX: {reason}")]
+    #[diagnostic(help("it is exported by the `python` of the runtime `pytorch`, or by `python3`"))]
+    Export {
+        /// Its name.
+        model: String,
+        /// What makes it.
+        call: String,
+        /// What went wrong.
+        reason: String,
     },
     /// The server did not give it.
     #[error("model `{model}`: {url} cannot be fetched: {reason}")]
@@ -85,30 +99,44 @@ pub enum ObtainError {
     },
 }
 
-/// Gives every model of the experiment its file. `stops` says whether the user wants to stop.
+/// Gives every model of the experiment its file; none to one that Python makes where no runtime reads it. `folder` is that of
+/// the specification. `stops` says whether the user wants to stop.
 ///
 /// # Errors
 ///
 /// A network that cannot be made, a server that does not answer, another check sum, a cache that cannot be written.
 pub(crate) fn obtain(
     experiment: &mut Experiment,
+    folder: &Path,
     cache: &Path,
     stops: &dyn Fn() -> bool,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), ObtainError> {
-    for model in experiment.models.iter_mut().filter(|model| model.path.is_none()) {
+    for index in 0..experiment.models.len() {
+        let model = &experiment.models[index];
         let (name, sha256, started) = (model.name.as_str(), model.sha256.as_deref(), Instant::now());
-        model.path = match &model.source {
+        let path = match &model.source {
+            _ if model.path.is_some() => continue,
+            Some(Source::Python(python)) if exported::is_needed(experiment) => {
+                let made = exported::export(python, experiment, folder, cache, || progress(Progress::Exporting(name)));
+                Some(made.map_err(|problem| match problem {
+                    ExportError::Refused(reason) => {
+                        ObtainError::Export { model: name.to_owned(), call: python.call.clone(), reason }
+                    }
+                    ExportError::Cache(path, source) => ObtainError::Cache { path, source },
+                })?)
+            }
+            Some(Source::Python(_)) | None => None,
             Some(Source::Zoo { network, classes }) => Some(network_file(name, *network, *classes, cache, progress)?),
             Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
                 progress(now);
                 stops()
             })?),
-            None => None,
         };
-        if let Some(path) = &model.path {
+        if let Some(path) = &path {
             info!("model `{name}` is {}, after {:.1?}", path.display(), started.elapsed());
         }
+        experiment.models[index].path = path;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use super::error::RuntimeError;
 use super::needed::{PLUGIN, RUNTIME, oldest};
 use super::origin::Origin;
 use crate::experiment::{is_new_enough, version_numbers};
+use crate::prepare::programs::PreparedProgram;
 
 /// An ONNX Runtime library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +43,11 @@ impl fmt::Display for Library {
 /// The libraries that workers open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Libraries {
-    /// ONNX Runtime by index on the runtimes axis, the one where there is no such axis; `None` for one that no cell needs.
+    /// ONNX Runtime by index among the runtimes, the one where the specification names none; `None` for one that no cell needs,
+    /// and for other programs.
     pub runtimes: Vec<Option<Library>>,
+    /// Other programs, by their index among the runtimes.
+    pub programs: BTreeMap<usize, PreparedProgram>,
     /// Plug-ins by the provider that they bring.
     pub plugins: BTreeMap<String, Library>,
 }

@@ -175,7 +175,8 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
 /// What each library said of itself, in the first run with it.
 fn libraries(job: &Job) -> Vec<LibrarySaid> {
     let cells = &job.plan().cells;
-    let runtime_of: HashMap<CellId, RuntimeIndex> = cells.iter().map(|cell| (cell.id, cell.runtime())).collect();
+    let runtime_of: HashMap<CellId, RuntimeIndex> =
+        cells.iter().map(|cell| (cell.id, job.runtime_index(cell))).collect();
     let mut noted = HashSet::new();
     let said = |run: &StoredRun| {
         let runtime = *runtime_of.get(&run.cell)?;

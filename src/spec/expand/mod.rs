@@ -19,6 +19,7 @@ mod measure;
 mod metric;
 mod models;
 mod pareto;
+mod programs;
 mod provider;
 mod range;
 mod runtimes;
@@ -91,18 +92,20 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     }
     let models = models::expand(form, folder, kind, check);
     let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
-    let variants = variants::expand(form, &models, kind, check);
+    let mut runtimes = runtimes::expand(form, folder, kind, check);
+    let mut variants = variants::expand(form, &models, &runtimes, kind, check);
+    programs::assign(&mut variants, &mut runtimes, check);
     variant_names::note_equals(&models, &variants, check);
     models::check_files(form, &models, &variants, check);
     let plugins = devices::plugins(&form.plugins, folder, check);
     let devices = devices::expand(&form.devices, &form.plugins, check);
     provider::check_used(form, &devices, check);
-    let runtimes = runtimes::expand(form, folder, kind, check);
     let found = AxisMap::of(|axis| match axis {
         AxisName::Models => models.found(),
         AxisName::Inputs => inputs.found(),
         AxisName::Variants => variants.found(),
         AxisName::Devices => devices.found(),
+        AxisName::Runtimes if variants.values.iter().any(|variant| variant.runtime.is_some()) => (Vec::new(), true),
         AxisName::Runtimes => runtimes.found(),
     });
     let axes = Space::new(found, &models.values, &inputs.values);

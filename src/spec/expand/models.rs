@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use onnx::{Dimension, ElementType, TensorType};
 use reading::nearest::suggestion;
 use reading::yaml::scalar;
 
 use crate::data::digest;
 use crate::experiment::is_glob;
-use crate::experiment::{Combine, Model, Network, Precision, Source, Variant, ZOO};
+use crate::experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
-use crate::spec::form::{ExperimentForm, ModelEntry, ModelForm};
+use crate::spec::form::{DimensionText, ExperimentForm, ModelEntry, ModelForm, TakesEntry};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
 
@@ -73,7 +74,12 @@ fn of_source(source: Source, name: &str, written: &str, place: &DocumentPath) ->
 
 /// The model of a form that names a network or a place to fetch it from, if it does.
 fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) -> Option<Option<Found>> {
-    let written = [("path", form.path.is_some()), ("zoo", form.zoo.is_some()), ("url", form.url.is_some())];
+    let written = [
+        ("path", form.path.is_some()),
+        ("zoo", form.zoo.is_some()),
+        ("url", form.url.is_some()),
+        ("python", form.python.is_some()),
+    ];
     let mut written = written.into_iter().filter(|(_, is_written)| *is_written).map(|(key, _)| key);
     let (first, second) = (written.next(), written.next());
     if let (Some(first), Some(second)) = (first, second) {
@@ -85,6 +91,15 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
     if form.classes.is_some() && form.zoo.is_none() {
         let problem = check.at_key(&place.key("classes"), "`classes` goes with `zoo`");
         check.problems.push(problem.with_hint("the classes of a file are fixed"));
+    }
+    for (key, is_written) in [("args", !form.args.is_empty()), ("takes", !form.takes.0.is_empty())] {
+        if is_written && form.python.is_none() {
+            let problem = check.at_key(&place.key(key), format!("`{key}` goes with `python`"));
+            check.problems.push(problem.with_hint("an ONNX file says itself what it takes"));
+        }
+    }
+    if let Some(call) = &form.python {
+        return Some(from_python(call, form, place, check));
     }
     if let Some(network) = form.zoo {
         let source = Source::Zoo { network, classes: form.classes };
@@ -106,6 +121,32 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
     }
     let stem = url.rsplit('/').next().unwrap_or(url).trim_end_matches(".onnx");
     Some(Some(of_source(Source::Url(url.to_owned()), stem, url, place)))
+}
+
+/// A model that a function of Python returns.
+fn from_python(call: &str, form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) -> Option<Found> {
+    let name = call.rsplit([':', '.']).next().unwrap_or(call);
+    let input = |(name, entry): &(String, TakesEntry)| {
+        let (shape, element) = match entry {
+            TakesEntry::Shape(shape) => (shape, "float32"),
+            TakesEntry::Form(form) => (&form.shape, form.element.0.as_str()),
+        };
+        let dimension =
+            |text: &DimensionText| text.0.parse().map_or_else(|_| Dimension::Named(text.0.clone()), Dimension::Fixed);
+        TensorType {
+            name: name.clone(),
+            element: ElementType::of_name(element),
+            shape: Some(shape.iter().map(dimension).collect()),
+        }
+    };
+    let inputs = form.takes.0.iter().map(input).collect();
+    let model = PythonModel { call: call.to_owned(), args: form.args.clone(), inputs };
+    if form.sha256.is_some() {
+        let problem = check.at_key(&place.key("sha256"), "`sha256` has no effect with `python`");
+        check.problems.push(problem.with_hint("leave it out"));
+        return None;
+    }
+    Some(of_source(Source::Python(model), &fitting_name(name), call, place))
 }
 
 /// With the mock backend a word is a name, unless it looks like a file or is one.

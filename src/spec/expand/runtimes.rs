@@ -1,12 +1,14 @@
 //! The runtimes axis: released versions, local builds, and with the mock backend names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use reading::nearest::{list, suggestion};
 use reading::yaml::scalar;
 
-use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
+use crate::experiment::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, SHIPPED, is_new_enough, version_numbers};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
+use crate::spec::files::absolute;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
 use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{bad_name, quote};
@@ -89,6 +91,14 @@ fn from_form(
     backend: BackendKind,
     check: &mut Check<'_>,
 ) -> Option<Runtime> {
+    if form.adapter.is_some() || form.command.is_some() {
+        return from_program(form, place, folder, check);
+    }
+    if form.python.is_some() {
+        let problem = check.at_key(&place.key("python"), "`python` goes with `adapter`");
+        check.problems.push(problem.with_hint("leave it out, or add for example `adapter: pytorch`"));
+        return None;
+    }
     let contradiction = match form {
         RuntimeForm { path: Some(_), version: Some(_), .. } => {
             Some(("version", "`version` and `path` give two libraries for one runtime"))
@@ -121,7 +131,7 @@ fn from_form(
             name: own.unwrap_or_else(|| version.clone()),
             version: Some(version),
             package,
-            path: None,
+            ..Runtime::default()
         });
     }
     match own {
@@ -130,11 +140,75 @@ fn from_form(
         }
         _ => {
             let name = form.name.as_ref().map_or("this runtime".to_owned(), |name| format!("the runtime `{}`", name.0));
-            let message = format!("{name} has neither a `version` nor a `path`");
+            let message = format!("{name} has no `version`, `path`, `adapter` or `command`");
             check.error(place, message, "only the mock backend needs none".to_owned());
             None
         }
     }
+}
+
+/// Another program than ONNX Runtime.
+fn from_program(form: &RuntimeForm, place: &DocumentPath, folder: &Path, check: &mut Check<'_>) -> Option<Runtime> {
+    let others = [
+        ("version", form.version.is_some()),
+        ("package", form.package.is_some()),
+        ("path", form.path.is_some()),
+        ("command", form.command.is_some() && form.adapter.is_some()),
+        ("python", form.python.is_some() && form.adapter.is_none()),
+    ];
+    if let Some((key, _)) = others.into_iter().find(|(_, is_written)| *is_written) {
+        let kind = if form.adapter.is_some() { "adapter" } else { "command" };
+        let problem = check.at_key(&place.key(key), format!("`{key}` has no effect with `{kind}`"));
+        check.problems.push(problem.with_hint("leave one out"));
+        return None;
+    }
+    let (program, own_name) = match (&form.adapter, &form.command) {
+        (Some(adapter), _) => {
+            let python = command(form.python.as_deref().unwrap_or("python3"), folder);
+            let (adapter, name) = adapter_of(adapter, &place.key("adapter"), folder, check)?;
+            (Program::Adapter { adapter, python }, name)
+        }
+        (None, Some(words)) => {
+            let [first, arguments @ ..] = words.as_slice() else { return None };
+            let command = command(first, folder);
+            let name = command.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            (Program::Command { command, arguments: arguments.to_vec() }, fitting_name(&name))
+        }
+        (None, None) => return None,
+    };
+    let name = form.name.as_ref().map_or(own_name, |name| name.0.clone());
+    Some(Runtime { name, program: Some(program), ..Runtime::default() })
+}
+
+/// A command as it is, or a path, which need not be there: a runtime that is missing on a machine is skipped there.
+fn command(text: &str, folder: &Path) -> PathBuf {
+    if text.contains('/') { absolute(folder, Path::new(text)) } else { PathBuf::from(text) }
+}
+
+fn adapter_of(text: &str, place: &DocumentPath, folder: &Path, check: &mut Check<'_>) -> Option<(Adapter, String)> {
+    if SHIPPED.contains_key(text) {
+        return Some((Adapter::Shipped(text.to_owned()), text.to_owned()));
+    }
+    if !text.ends_with(".py") {
+        let known = SHIPPED.keys().copied();
+        let hint = suggestion(text, known, "adapter").unwrap_or_else(|| {
+            format!(
+                "perfrun has {}; one of yours is a path that ends in .py",
+                list(&SHIPPED.keys().copied().collect::<Vec<_>>(), "and")
+            )
+        });
+        check.error(place, format!("there is no adapter {}", quote(text)), hint);
+        return None;
+    }
+    let file = match check.depth.existing(folder, text) {
+        Ok(file) => file,
+        Err(problem) => {
+            check.error(place, problem.message, problem.hint);
+            return None;
+        }
+    };
+    let name = file.file_stem().map(|stem| fitting_name(&stem.to_string_lossy())).unwrap_or_default();
+    Some((Adapter::File(file), name))
 }
 
 /// What a local build is called unless it is told otherwise: its folder's name; a file's is the same for all of them,
@@ -178,7 +252,7 @@ mod tests {
                 name: "new".to_owned(),
                 version: version("1.31.1"),
                 package: Some(Package::OnnxruntimeGpu),
-                path: None,
+                ..Runtime::default()
             },
         ];
         assert_eq!(found, expected);

@@ -7,7 +7,7 @@ use reading::yaml::scalar;
 
 use crate::experiment::beyond_limit;
 use crate::experiment::{
-    Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Threads, Variant,
+    Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Runtime, Threads, Variant,
 };
 use crate::spec::check::Check;
 use crate::spec::document::{DocumentPath, Step};
@@ -18,12 +18,13 @@ use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
 use crate::vocabulary::quantity::Ratio;
 
-use super::{Axis, BackendKind, conversion, provider, range, session, variant_names};
+use super::{Axis, BackendKind, conversion, programs, provider, range, session, variant_names};
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(
     form: &ExperimentForm,
     models: &Axis<Model>,
+    runtimes: &Axis<Runtime>,
     backend: BackendKind,
     check: &mut Check<'_>,
 ) -> Axis<Variant> {
@@ -38,9 +39,10 @@ pub(super) fn expand(
         }
         let made = match entry {
             VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
-            VariantEntry::Form(form) => {
-                check_mock(form, &place, backend, check);
-                let form = &VariantForm { threads: write_out(&form.threads, &place, check), ..(**form).clone() };
+            VariantEntry::Form(own) => {
+                check_mock(own, &place, backend, check);
+                programs::check(own, form, &place, runtimes, check);
+                let form = &VariantForm { threads: write_out(&own.threads, &place, check), ..(**own).clone() };
                 let made = from_form(form, combine, &place, &axis, &written, plugins, check);
                 variant_names::check_precision(form, &made, models, &place, backend, check);
                 made
@@ -139,6 +141,13 @@ fn from_form(
     if let Some(name) = &form.name {
         start.name = name.0.clone();
     }
+    if let Some(runtime) = &form.runtime {
+        start.runtime = Some(runtime.0.clone());
+        if form.name.is_none() && form.base.is_none() {
+            start.name.clone_from(&runtime.0);
+        }
+    }
+    start.options.extend(form.options.clone());
     overlay(&mut start.session, &form.session);
     session::check(&form.session, &place.key("session"), check);
     provider::overlay(&mut start.provider, &form.provider, plugins, &place.key("provider"), check);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::experiment::{
     BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
@@ -15,7 +15,9 @@ use crate::experiment::{
 use super::backend::MockVariantForm;
 use super::dataset::DatasetForm;
 use super::range::RangeForm;
-use super::scalar::{DimensionSize, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN};
+use super::scalar::{
+    DimensionSize, DimensionText, ElementText, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN,
+};
 use super::shorthand::{OneOrMany, Ordered, two_shapes};
 use super::values::ValuesForm;
 
@@ -45,6 +47,15 @@ pub(in crate::spec) struct ModelForm {
     pub(in crate::spec) classes: Option<u32>,
     /// In place of a file: where to fetch it. It needs `sha256`.
     pub(in crate::spec) url: Option<String>,
+    /// In place of a file: a function of Python that returns the model, as `module:function`. A PyTorch module is exported to
+    /// ONNX once, with its weights, so that every runtime runs the same model. It needs `takes`.
+    #[schemars(regex(pattern = PYTHON_PATTERN), example = &"torchvision.models:densenet121")]
+    pub(in crate::spec) python: Option<String>,
+    /// Arguments of that function, by name.
+    pub(in crate::spec) args: Map<String, Value>,
+    /// What a model from Python takes, by name in the order of its arguments: shapes, in which a name is a size that `inputs`
+    /// sets (`{ x: [batch, 3, 32, 32] }`), or `{ shape, element }`.
+    pub(in crate::spec) takes: Ordered<TakesEntry>,
     /// The expected SHA-256 of the file.
     pub(in crate::spec) sha256: Option<Sha256Text>,
     /// This model's own inputs, in place of the experiment's.
@@ -54,6 +65,37 @@ pub(in crate::spec) struct ModelForm {
     /// This model's own data, in place of the experiment's.
     pub(in crate::spec) dataset: Option<DatasetForm>,
 }
+
+/// `torchvision.models:densenet121`
+pub(in crate::spec) const PYTHON_PATTERN: &str = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$";
+
+/// One input of a model from Python.
+#[derive(Clone, Debug)]
+pub(in crate::spec) enum TakesEntry {
+    /// Numbers, as float32.
+    Shape(Vec<DimensionText>),
+    /// With its type.
+    Form(TakesForm),
+}
+
+/// One input of a model from Python, with its type.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "taken")]
+pub(in crate::spec) struct TakesForm {
+    /// Its shape; a name is a size that `inputs` sets.
+    pub(in crate::spec) shape: Vec<DimensionText>,
+    /// Type of its elements.
+    pub(in crate::spec) element: ElementText,
+}
+
+two_shapes!(TakesEntry, "takes-entry", Shape(Array => TakesEntry::Shape), Form, |generator| {
+    let (shape, form) = (generator.subschema_for::<Vec<DimensionText>>(), generator.subschema_for::<TakesForm>());
+    json_schema!({
+        "description": "A shape of numbers in float32, or a map with the type.",
+        "anyOf": [shape, form],
+    })
+});
 
 /// The inputs axis.
 #[derive(Clone, Debug)]
@@ -219,6 +261,11 @@ pub(in crate::spec) struct VariantForm {
     /// A command in front of the process that measures, such as `[numactl, -N0]`.
     #[schemars(length(min = 1), inner(length(min = 1)))]
     pub(in crate::spec) wrap: Option<Vec<String>>,
+    /// The entry of `runtimes` that this variant runs on, so that runtimes are compared like any variants. Variants that name
+    /// none then run on the one entry that no variant names, or on ONNX Runtime.
+    pub(in crate::spec) runtime: Option<Name>,
+    /// Options of that runtime's adapter or program.
+    pub(in crate::spec) options: Map<String, Value>,
     /// What the mock backend does differently here. Only with `backend: mock`.
     pub(in crate::spec) mock: Option<MockVariantForm>,
 }
@@ -350,7 +397,8 @@ pub(in crate::spec) enum RuntimeEntry {
     Form(RuntimeForm),
 }
 
-/// A version of ONNX Runtime, or a local build of it.
+/// A version of ONNX Runtime, a local build of it, or another program: an adapter for a framework of Python, or any command
+/// that speaks the worker protocol.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "runtime", extend("minProperties" = 1))]
@@ -365,6 +413,17 @@ pub(in crate::spec) struct RuntimeForm {
     /// In place of a version: a local build, the file libonnxruntime.so or a folder that holds it, relative to this file.
     #[schemars(length(min = 1))]
     pub(in crate::spec) path: Option<String>,
+    /// An adapter for a framework of Python: `pytorch`, `onnxruntime` (its Python API), `openvino` and `callable` come with
+    /// perfrun; a path is a Python file of yours, relative to this one.
+    #[schemars(length(min = 1), example = &"pytorch")]
+    pub(in crate::spec) adapter: Option<String>,
+    /// The Python that runs the adapter: a command, or a path relative to this file. Default: `python3`.
+    #[schemars(length(min = 1), example = &"venv/bin/python")]
+    pub(in crate::spec) python: Option<String>,
+    /// A program that speaks the worker protocol, with its arguments. A first word with a slash is a path, relative to this
+    /// file.
+    #[schemars(length(min = 1), inner(length(min = 1)))]
+    pub(in crate::spec) command: Option<Vec<String>>,
 }
 
 two_shapes!(RuntimeEntry, "runtime-entry", Version(String => RuntimeEntry::Version), Form, |generator| {

@@ -27,7 +27,7 @@ use crate::experiment::{Axis, Backend, Combine, Device};
 
 pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm,
-    SizeEntry, ThreadsEntry, VariantEntry, VariantForm,
+    SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
 pub(super) use dataset::DatasetForm;
@@ -40,8 +40,8 @@ pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
-    BoundText, DURATION_PATTERN, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN, RatioText,
-    SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
+    RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};

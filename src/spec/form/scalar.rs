@@ -157,6 +157,29 @@ text!(
     }
 );
 
+text!(
+    /// A size, or the name of one.
+    DimensionText,
+    "dimension",
+    {
+        "description": "A size, or a name that stands for one.",
+        "type": ["integer", "string"],
+        "minimum": 1,
+        "minLength": 1,
+    }
+);
+
+text!(
+    /// The type of a tensor's elements.
+    ElementText,
+    "element",
+    {
+        "description": "Type of the elements.",
+        "type": "string",
+        "enum": ["float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"],
+    }
+);
+
 /// The size of a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -50,10 +50,13 @@ const GPU_OTHERS: f64 = 0.05;
 /// Libraries choose slower algorithms where the memory that the faster ones want is not free.
 const GPU_MEMORY: f64 = 0.95;
 
+/// Share of the time outside of a program's own clock from which its samples do not stand for what it does.
+const UNTIMED: f64 = 0.2;
+
 /// A metric of the environment, the value above which it is told, and the code that tells it.
 ///
 /// A metric that is not there was not readable, or the clock was scripted: it raises nothing.
-pub(crate) const LIMITS: [(Metric, f64, Code); 18] = [
+pub(crate) const LIMITS: [(Metric, f64, Code); 20] = [
     (metric::OTHER_CPU, BUSY_MACHINE, Code::Load),
     (metric::STEAL, STEAL, Code::Steal),
     (metric::THROTTLE_EVENTS, 0.0, Code::CpuThrottled),
@@ -66,6 +69,8 @@ pub(crate) const LIMITS: [(Metric, f64, Code); 18] = [
     (metric::PREEMPTIONS, PREEMPTIONS, Code::Preempted),
     (metric::SHARED_CORES, 0.0, Code::SmtShared),
     (metric::MEMORY_NODES, 1.0, Code::NumaSpan),
+    (metric::UNTIMED, UNTIMED, Code::Untimed),
+    (metric::UNTIMED_LOAD, UNTIMED, Code::LoadUntimed),
     (metric::GPU_HEAT, GPU_SLOWED, Code::GpuThrottled),
     (metric::GPU_POWER_CAPPED, GPU_SLOWED, Code::GpuThrottled),
     (metric::GPU_CLOCK_CHANGE, GPU_CLOCK_CHANGE, Code::GpuClocks),
@@ -120,6 +125,14 @@ codes! {
         effect: "The median does not describe a steady state; no verdict is given if more than half of the runs are affected.",
         remedy: "Raise `measure.warmup.max_time` or `measure.stop.max_time`, and look for other load on the machine.",
         stat: "the values still changed in their second half: there is no steady state",
+    }
+    Untimed, "W_UNTIMED", Block, [Run] {
+        seen: format!(
+            "More than {} of the time in which samples were taken lies outside of what the runtime's program timed.",
+            percent(UNTIMED),
+        ),
+        effect: "The program may time less than one inference: a device that is not waited for, or copies outside of its clock. No verdict is given.",
+        remedy: "Wait for the device inside the timed call, and copy inputs and outputs where the other runtimes do.",
     }
     CpuFallback, "W_CPU_FALLBACK", Block, [Cell] {
         seen: format!(
@@ -223,6 +236,14 @@ codes! {
         ),
         effect: "Samples include the time that other tasks ran; tails are affected first.",
         remedy: "Stop other work, use fewer threads, or pin the worker: `wrap: [taskset, -c, \"2-5\"]`.",
+    }
+    LoadUntimed, "W_LOAD_UNTIMED", Warn, [Run] {
+        seen: format!(
+            "More than {} of the time that loading took lies outside of the load, build and first inference that the runtime's program reports.",
+            percent(UNTIMED),
+        ),
+        effect: "The load time may be that of another step or of another model; latencies are not affected.",
+        remedy: "Report as `load_ns` and `build_ns` all that happens between the command `prepare` and its answer.",
     }
     SmtShared, "W_SMT_SHARED", Warn, [Run] {
         seen: "Two busy threads of the worker ran on one physical core.",

@@ -12,6 +12,21 @@ pub const DEVICE_MEMORY: Metric = metric(
     Direction::LowerIsBetter,
     "peak device memory in use during the run, minus what was in use before its worker started; read ten times a second, context and library included",
 );
+/// Memory of PyTorch's allocator.
+pub const PEAK_ALLOCATED: Metric = metric(
+    "peak_allocated_bytes",
+    "allocated",
+    Unit::Bytes,
+    Direction::LowerIsBetter,
+    "peak of the device memory in tensors during the samples, as the framework's allocator counts it; reset before them",
+);
+pub const PEAK_RESERVED: Metric = metric(
+    "peak_reserved_bytes",
+    "reserved",
+    Unit::Bytes,
+    Direction::LowerIsBetter,
+    "peak of the device memory that the framework's allocator held during the samples, free blocks included",
+);
 /// Energy of the device per inference.
 pub const DEVICE_ENERGY: Metric = metric(
     "device_energy_joules",

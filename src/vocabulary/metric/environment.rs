@@ -21,6 +21,20 @@ pub const OTHER_CPU: Metric = environment(
     Ratio,
     "share of the allowed processors' time that processes other than perfrun and its worker used during the run; unknown where several workers are alive at once",
 );
+/// Samples that do not add up.
+pub const UNTIMED: Metric = environment(
+    "untimed_ratio",
+    "outside the clock",
+    Ratio,
+    "of a program that is not perfrun's own: share of the time in which samples were taken, by perfrun's clock, that the program's samples do not account for",
+);
+/// Loading that does not add up.
+pub const UNTIMED_LOAD: Metric = environment(
+    "untimed_load_ratio",
+    "loading outside the clock",
+    Ratio,
+    "of a program that is not perfrun's own: share of the time that it took to load, by perfrun's clock, that its load, build and first inference do not account for",
+);
 /// Time that a hypervisor took.
 pub const STEAL: Metric = environment(
     "steal_ratio",
@@ -136,6 +150,8 @@ pub const ENVIRONMENT: &[Metric] = &[
     SWAPPED_PAGES,
     MEMORY_LIMIT_EVENTS,
     MAJOR_FAULTS,
+    UNTIMED,
+    UNTIMED_LOAD,
     GPU_UTILISATION,
     GPU_CLOCK,
     GPU_CLOCK_CHANGE,

@@ -9,12 +9,15 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The runtime's own message, or ours where there is none.
     pub message: String,
+    /// What to do about it, where whoever reports it knows: `pip install torch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
 impl Failure {
     /// A failure of this kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Failure { kind, message: message.into() }
+        Failure { kind, message: message.into(), remedy: None }
     }
 
     /// What happened, in a line: in words of ours where the runtime's are known, else the end of what it says.
@@ -29,13 +32,13 @@ impl Failure {
     }
 
     /// What to look at first.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &str {
         self.own_remedy().unwrap_or(self.kind.remedy())
     }
 
     /// What to do about this failure in particular.
-    pub fn own_remedy(&self) -> Option<&'static str> {
-        find(&self.message).and_then(|known| known.remedy)
+    pub fn own_remedy(&self) -> Option<&str> {
+        self.remedy.as_deref().or_else(|| find(&self.message).and_then(|known| known.remedy))
     }
 }
 
@@ -61,6 +64,8 @@ pub enum FailureKind {
     Protocol,
     /// An output is not usable.
     Output,
+    /// Something that the runtime needs is not installed.
+    Missing,
     /// A fault of perfrun.
     Internal,
 }
@@ -78,6 +83,7 @@ impl FailureKind {
             FailureKind::Timeout => "timeout",
             FailureKind::Protocol => "protocol",
             FailureKind::Output => "output",
+            FailureKind::Missing => "missing",
             FailureKind::Internal => "internal",
         }
     }
@@ -99,6 +105,7 @@ impl FailureKind {
             FailureKind::Timeout => "raise `measure.timeout`, or exclude this cell",
             FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
+            FailureKind::Missing => "install what the message names, or name another `python` in `runtimes`",
             FailureKind::Internal => "please report this with the record's folder",
         }
     }

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::BackendRequest;
 use crate::device::Monitors;
-use crate::experiment::{Boundary, Device, Variant};
+use crate::experiment::{Boundary, Device, PythonModel, Runtime, Variant};
 use crate::machine::environment::Environment;
 
 /// The answers of one backend about itself.
 ///
 /// Whether `models` are files is said by [`crate::experiment::Backend::reads_models`]: a specification has to know.
-pub trait Kind {
+pub(crate) trait Kind {
     /// Where its runs take place.
     fn environment(&self) -> Environment;
 
@@ -35,13 +35,13 @@ pub trait Kind {
 
 /// What is known about a run, for a backend to take what it needs.
 #[derive(Clone, Debug)]
-pub struct CellFacts<'a> {
+pub(crate) struct CellFacts<'a> {
     /// How the model is run.
     pub variant: &'a Variant,
     /// Where.
     pub device: &'a Device,
-    /// The name of the cell's runtime, if it has one.
-    pub runtime: Option<&'a str>,
+    /// The cell's runtime, if the specification names one.
+    pub runtime: Option<&'a Runtime>,
     /// The library of the cell's runtime, if there is one.
     pub library: Option<&'a Path>,
     /// The library that brings its provider, where it comes as a plug-in.
@@ -56,6 +56,10 @@ pub struct CellFacts<'a> {
     pub dimensions: BTreeMap<String, u64>,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
+    /// How Python makes the model, where its program takes it so.
+    pub source: Option<&'a PythonModel>,
+    /// The folder of the specification, if it is known.
+    pub folder: Option<&'a Path>,
     /// Items of one inference, where known.
     pub batch: Option<u64>,
     /// Threads inside an operator.

@@ -1,4 +1,4 @@
-//! What executes a model: ONNX Runtime, or a script.
+//! What executes a model: ONNX Runtime, a script, or another program.
 //!
 //! A backend is a folder. Inside a worker process it is a [`Backend`]: everything between two clock readings happens in
 //! [`Backend::iterate`], and all other methods are outside the timed region and may allocate. What the parent asks about
@@ -10,6 +10,7 @@ pub(crate) mod inputs;
 mod kind;
 pub(crate) mod mock;
 pub(crate) mod onnxruntime;
+mod program;
 mod request;
 mod slowed;
 pub(crate) mod trace;
@@ -20,12 +21,15 @@ pub use failure::{Failure, FailureKind};
 pub(crate) use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
+pub(crate) use program::ProgramRequest;
+pub(super) use program::write_inputs;
 pub use request::{CellRequest, TensorRequest};
 
 use std::path::Path;
 
 use crate::experiment::{self, Device};
 use crate::machine::clock::ScriptedClock;
+use crate::machine::environment::Environment;
 
 /// What executes the model.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -35,6 +39,8 @@ pub enum BackendRequest {
     Onnxruntime(OnnxruntimeRequest),
     /// A script.
     Mock(MockRequest),
+    /// Another program, which speaks the protocol itself.
+    Program(ProgramRequest),
 }
 
 /// What is known about the backend of an experiment.
@@ -56,12 +62,17 @@ impl BackendRequest {
         BackendRequest::Onnxruntime(OnnxruntimeRequest::on_device(library, plugin, device, model))
     }
 
-    /// What is known about the backend that is asked for.
-    pub fn kind(&self) -> &dyn Kind {
+    /// Where it runs.
+    pub(crate) fn environment(&self) -> Environment {
         match self {
-            BackendRequest::Onnxruntime(_) => &onnxruntime::OnnxruntimeKind,
-            BackendRequest::Mock(request) => &request.script,
+            BackendRequest::Onnxruntime(_) | BackendRequest::Program(_) => Environment::machine(),
+            BackendRequest::Mock(request) => request.script.environment(),
         }
+    }
+
+    /// Whether the worker is a program that is not perfrun.
+    pub(super) fn is_foreign(&self) -> bool {
+        matches!(self, BackendRequest::Program(_))
     }
 }
 
@@ -81,6 +92,12 @@ pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
         BackendRequest::Mock(settings) => {
             let script = mock::MockBackend::new(settings.clone(), ScriptedClock::default());
             Box::new(if request.profiled { script.profiled() } else { script })
+        }
+        BackendRequest::Program(_) => {
+            return Err(Failure::new(
+                FailureKind::Protocol,
+                "this is perfrun's own worker, and the cell is another program's",
+            ));
         }
     })
 }

@@ -169,6 +169,17 @@ impl Stopping {
         Stopping { rule, next_check: rule.least_samples() }
     }
 
+    /// How many samples, and how much more time, may pass before it has to be asked again, after `taken` samples and `elapsed`
+    /// nanoseconds.
+    pub(crate) fn until_next(&self, taken: usize, elapsed: u64) -> (usize, u64) {
+        let (samples, time) = match self.rule {
+            Stop::Samples { count, max_time } => (count as usize, max_time),
+            Stop::Time { time, max_samples } => (max_samples as usize, time),
+            Stop::Precision { max_samples, max_time, .. } => (self.next_check.min(max_samples as usize), max_time),
+        };
+        (samples.saturating_sub(taken).max(1), time.0.saturating_sub(elapsed).max(1))
+    }
+
     /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.
     pub fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
         let taken = durations.len();

@@ -80,8 +80,66 @@ pub(crate) fn contradiction(
     Some(format!("after {waited:.1?}, not {least_time}"))
 }
 
-/// Warms up by `rule`, the adaptive one at least for `at_least`, which is what the group needed in the rehearsal: arms
-/// that are compared must not differ in how they were warmed up.
+/// A warm-up rule in progress; fed after every sample.
+#[derive(Debug)]
+pub(crate) struct Warming {
+    /// `None`: a fixed warm-up.
+    adaptive: Option<AdaptiveWarmup>,
+    least_samples: usize,
+    least_ns: u64,
+    /// Samples that are kept.
+    most_kept: usize,
+}
+
+impl Warming {
+    /// Before the first sample. An adaptive warm-up lasts at least as long as the group needed in the rehearsal: arms that are
+    /// compared must not differ in how they were warmed up.
+    pub(crate) fn new(rule: Warmup, at_least: Nanos) -> Self {
+        let least_samples = LEAST_SAMPLES as usize;
+        let by_time = |least_ns| Warming { adaptive: None, least_samples, least_ns, most_kept: MOST_KEPT };
+        match rule {
+            Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
+                let min_time_ns = min_time.max(at_least).min(max_time).0;
+                let rule = WarmupRule {
+                    min_time_ns,
+                    max_time_ns: max_time.0,
+                    min_samples: min_samples as usize,
+                    hard_min_samples: least_samples,
+                    tolerance: tolerance.0,
+                };
+                Warming { adaptive: Some(AdaptiveWarmup::new(rule)), ..by_time(min_time_ns) }
+            }
+            Warmup::Samples { count } => {
+                Warming { least_samples: count as usize, most_kept: count as usize, ..by_time(0) }
+            }
+            Warmup::Time { time } => by_time(time.0),
+        }
+    }
+
+    /// Whether it is over before it begins.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.most_kept == 0
+    }
+
+    /// How it has ended, after `taken` samples, the last of which took this long, and so many nanoseconds since it began.
+    pub(crate) fn push(&mut self, taken: usize, duration: u64, elapsed: u64) -> Option<WarmupStatus> {
+        use statistics::warmup::WarmupStatus as Ended;
+        let Some(adaptive) = &mut self.adaptive else {
+            return (taken >= self.least_samples && elapsed >= self.least_ns).then_some(WarmupStatus::Fixed);
+        };
+        let ended = match taken <= self.most_kept {
+            true => adaptive.push(duration, elapsed)?,
+            false => (elapsed >= self.least_ns).then(|| adaptive.status())?,
+        };
+        Some(match ended {
+            Ended::Converged => WarmupStatus::Converged,
+            Ended::Trend => WarmupStatus::Trend,
+            Ended::NoiseLimited => WarmupStatus::NoiseLimited,
+        })
+    }
+}
+
+/// Warms up by `rule`.
 ///
 /// # Errors
 ///
@@ -92,69 +150,28 @@ pub fn warm<B: Backend + ?Sized, C: Clock + ?Sized>(
     at_least: Nanos,
     iterations: u32,
 ) -> Result<Warmed, Failure> {
-    match rule {
-        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
-            let min_time = min_time.max(at_least).min(max_time);
-            let rule = WarmupRule {
-                min_time_ns: min_time.0,
-                max_time_ns: max_time.0,
-                min_samples: min_samples as usize,
-                hard_min_samples: LEAST_SAMPLES as usize,
-                tolerance: tolerance.0,
-            };
-            adaptive(sampler, rule, iterations, MOST_KEPT)
-        }
-        Warmup::Samples { count } => fixed(sampler, iterations, count as usize, |taken, _| taken >= count as usize),
-        Warmup::Time { time } => {
-            fixed(sampler, iterations, MOST_KEPT, |taken, spent| taken >= LEAST_SAMPLES as usize && spent >= time.0)
-        }
-    }
+    warm_by(sampler, Warming::new(rule, at_least), iterations)
 }
 
-fn adaptive<B: Backend + ?Sized, C: Clock + ?Sized>(
+fn warm_by<B: Backend + ?Sized, C: Clock + ?Sized>(
     sampler: &mut Sampler<'_, B, C>,
-    rule: WarmupRule,
+    mut warming: Warming,
     iterations: u32,
-    most_kept: usize,
-) -> Result<Warmed, Failure> {
-    use statistics::warmup::WarmupStatus as Ended;
-    let mut samples = Samples::with_capacity(rule.min_samples);
-    let mut warmup = AdaptiveWarmup::new(rule);
-    let started = sampler.elapsed();
-    loop {
-        let duration = sampler.take(iterations, &mut samples)?;
-        // Emptying caches between samples takes time that `max_time` has to cover.
-        let elapsed = sampler.elapsed().saturating_sub(started);
-        let ended = if samples.len() <= most_kept {
-            warmup.push(duration, elapsed)
-        } else {
-            samples.truncate(most_kept);
-            (elapsed >= rule.min_time_ns).then(|| warmup.status())
-        };
-        let status = match ended {
-            None => continue,
-            Some(Ended::Converged) => WarmupStatus::Converged,
-            Some(Ended::Trend) => WarmupStatus::Trend,
-            Some(Ended::NoiseLimited) => WarmupStatus::NoiseLimited,
-        };
-        return Ok(Warmed { samples, status });
-    }
-}
-
-/// Warms up until `enough(samples kept, nanoseconds since it began)`.
-fn fixed<B: Backend + ?Sized, C: Clock + ?Sized>(
-    sampler: &mut Sampler<'_, B, C>,
-    iterations: u32,
-    most_kept: usize,
-    enough: impl Fn(usize, u64) -> bool,
 ) -> Result<Warmed, Failure> {
     let mut samples = Samples::default();
     let started = sampler.elapsed();
-    while !enough(samples.len(), sampler.elapsed().saturating_sub(started)) {
-        sampler.take(iterations, &mut samples)?;
-        samples.truncate(most_kept);
+    if warming.is_empty() {
+        return Ok(Warmed { samples, status: WarmupStatus::Fixed });
     }
-    Ok(Warmed { samples, status: WarmupStatus::Fixed })
+    loop {
+        let duration = sampler.take(iterations, &mut samples)?;
+        // Emptying caches between samples takes time that `max_time` has to cover.
+        let ended = warming.push(samples.len(), duration, sampler.elapsed().saturating_sub(started));
+        samples.truncate(warming.most_kept);
+        if let Some(status) = ended {
+            return Ok(Warmed { samples, status });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -162,34 +179,29 @@ mod tests {
     use super::*;
     use crate::experiment::Mock;
     use crate::machine::clock::ScriptedClock;
+    use crate::vocabulary::quantity::Ratio;
     use crate::worker::backend::MockRequest;
     use crate::worker::backend::mock::MockBackend;
 
-    /// What is kept of a warm-up with inferences of a microsecond, and how long it took.
-    fn warmed(
-        run: impl FnOnce(&mut Sampler<'_, MockBackend, ScriptedClock>) -> Result<Warmed, Failure>,
-    ) -> (Warmed, u64) {
+    /// What is kept of a warm-up with inferences of a microsecond, seven samples at most, and how long it took.
+    fn warmed(rule: Warmup) -> (Warmed, u64) {
         let clock = ScriptedClock::default();
         let request = MockRequest::alone(Mock::steady(Nanos(1000)));
         let mut backend = MockBackend::new(request, clock.clone());
         let mut sampler = Sampler::new(&mut backend, &clock, 0);
-        let warmed = run(&mut sampler).expect("a script without failures");
+        let warming = Warming { most_kept: 7, ..Warming::new(rule, Nanos(0)) };
+        let warmed = warm_by(&mut sampler, warming, 1).expect("a script without failures");
         (warmed, sampler.elapsed())
     }
 
     #[test]
     fn short_inferences_warm_up_for_their_time_without_filling_memory() {
-        let (by_time, elapsed) = warmed(|sampler| fixed(sampler, 1, 7, |_, spent| spent >= 100_000));
+        let (by_time, elapsed) = warmed(Warmup::Time { time: Nanos(100_000) });
         assert_eq!((by_time.samples.len(), by_time.status), (7, WarmupStatus::Fixed));
         assert!(elapsed >= 100_000);
-        let rule = WarmupRule {
-            min_time_ns: 100_000,
-            max_time_ns: 1_000_000,
-            min_samples: 10,
-            hard_min_samples: 3,
-            tolerance: 0.01,
-        };
-        let (adaptive, elapsed) = warmed(|sampler| adaptive(sampler, rule, 1, 7));
+        let (min_time, max_time) = (Nanos(100_000), Nanos(1_000_000));
+        let (adaptive, elapsed) =
+            warmed(Warmup::Adaptive { min_time, max_time, min_samples: 10, tolerance: Ratio(0.01) });
         assert_eq!((adaptive.samples.len(), adaptive.status), (7, WarmupStatus::NoiseLimited));
         assert!((100_000..200_000).contains(&elapsed), "{elapsed}");
     }

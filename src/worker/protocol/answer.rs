@@ -29,13 +29,22 @@ pub(crate) enum SamplePhase {
 pub(crate) enum Answer {
     /// Who speaks; ends `hello`.
     Hello {
-        /// Version of the protocol.
+        /// The version of the protocol that is spoken from now on: the newest that both sides know.
         protocol: u32,
         /// Name and version of the worker.
         worker: String,
         /// Commands beyond `hello` and `finish` that it understands.
         #[serde(deserialize_with = "known_commands")]
         capabilities: Vec<CommandName>,
+        /// The devices that it can use, by perfrun's labels; left out: it does not know.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        devices: Option<Vec<String>>,
+        /// JSON Schema of the options that it takes; left out: it checks them itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        options: Option<serde_json::Value>,
+        /// What it is made of, by name: versions of interpreters and packages.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        about: BTreeMap<String, String>,
     },
     /// A step begins; for people who watch.
     Phase {
@@ -45,12 +54,16 @@ pub(crate) enum Answer {
     /// The cell is loaded and has run once; ends `prepare`.
     Ready {
         /// What the backend says about itself.
+        #[serde(default)]
         placement: Placement,
         /// Shapes of the outputs by name, from all input sets; only those that are equal for all.
+        #[serde(default)]
         output_shapes: Option<BTreeMap<String, Vec<u64>>>,
         /// Hash of the outputs for the first input set.
-        output_hash: String,
+        #[serde(default)]
+        output_hash: Option<String>,
         /// Outputs that hold NaN or infinity, by name.
+        #[serde(default)]
         non_finite: Vec<String>,
     },
     /// Raw samples of the step; those of one phase may come in several parts.

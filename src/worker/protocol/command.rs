@@ -14,8 +14,10 @@ use crate::worker::batches::Data;
 pub enum Command {
     /// Who speaks.
     Hello {
-        /// Version of the protocol.
+        /// The newest version of the protocol that perfrun speaks.
         protocol: u32,
+        /// The oldest one.
+        oldest: u32,
     },
     /// Load a cell and run it once.
     Prepare {

@@ -1,4 +1,5 @@
-//! Protocol 2: commands and answers, one JSON object a line (schema: `schemas/worker.schema.json`).
+//! The worker protocol: commands and answers, one JSON object a line (page: `docs/reference/worker-protocol.md`, schema:
+//! `schemas/worker.schema.json`).
 //!
 //! Unknown fields are ignored, unknown types are an error. Every command is answered by any number of messages and ends
 //! with `done`, `ready`, `hello` or `failed`; which belong to which command stands in `worker::expected`.
@@ -10,11 +11,27 @@ pub(crate) use answer::{Answer, SamplePhase};
 pub(crate) use command::CommandName;
 pub use command::{Afterwards, Command};
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The version that both sides must speak.
-pub(crate) const PROTOCOL: u32 = 3;
+/// The newest version that perfrun speaks.
+pub(crate) const PROTOCOL: u32 = 4;
+
+/// The oldest version that perfrun speaks.
+pub(crate) const OLDEST_PROTOCOL: u32 = 4;
+
+impl Command {
+    /// How perfrun begins.
+    pub(crate) const HELLO: Command = Command::Hello { protocol: PROTOCOL, oldest: OLDEST_PROTOCOL };
+}
+
+/// The answer of a worker that speaks the newest version and says no more of itself.
+pub(crate) fn greeting(worker: &str, capabilities: Vec<CommandName>) -> Answer {
+    let (worker, about) = (worker.to_owned(), BTreeMap::new());
+    Answer::Hello { protocol: PROTOCOL, worker, capabilities, devices: None, options: None, about }
+}
 
 /// Both halves of the protocol, for the schema.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,16 +53,14 @@ pub fn schema_text() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
     fn messages_are_tagged_and_unknown_fields_are_ignored() {
-        let command = Command::Hello { protocol: 2 };
+        let command = Command::Hello { protocol: 4, oldest: 4 };
         let text = serde_json::to_string(&command).expect("plain JSON");
-        assert_eq!(text, r#"{"type":"hello","protocol":2}"#);
-        let newer = r#"{"type":"hello","protocol":2,"colour":"green"}"#;
+        assert_eq!(text, r#"{"type":"hello","protocol":4,"oldest":4}"#);
+        let newer = r#"{"type":"hello","protocol":4,"oldest":4,"colour":"green"}"#;
         assert_eq!(serde_json::from_str::<Command>(newer).expect("a hello"), command);
     }
 
@@ -57,10 +72,10 @@ mod tests {
 
     #[test]
     fn a_worker_may_understand_more_than_this_version_asks() {
-        let newer = r#"{"type":"hello","protocol":2,"worker":"w","capabilities":["warm","of_later","finish"]}"#;
+        let newer = r#"{"type":"hello","protocol":4,"worker":"w","capabilities":["warm","of_later","finish"]}"#;
         let hello = serde_json::from_str::<Answer>(newer).expect("a hello");
-        let capabilities = vec![CommandName::Warm];
-        assert_eq!(hello, Answer::Hello { protocol: 2, worker: "w".to_owned(), capabilities });
+        let Answer::Hello { worker, capabilities, .. } = hello else { panic!("{hello:?}") };
+        assert_eq!((worker.as_str(), &capabilities[..]), ("w", &[CommandName::Warm][..]));
     }
 
     #[test]

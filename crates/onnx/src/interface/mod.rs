@@ -37,6 +37,11 @@ impl Interface {
         Interface { signature: signature.clone(), graph: load_graph(path).ok().map(Arc::new) }
     }
 
+    /// Of a model without a file, which takes any sizes.
+    pub fn of_signature(signature: Signature) -> Self {
+        Interface { signature, graph: None }
+    }
+
     /// Of a model in memory.
     #[cfg(test)]
     pub(crate) fn of(model: ModelProto, signature: Signature) -> Self {

@@ -63,7 +63,7 @@ impl MockRequest {
     /// The script of one run.
     pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
         let (own, none) = (&facts.variant.mock, MockVariant::default());
-        let of_runtime = facts.runtime.and_then(|name| script.runtimes.get(name)).unwrap_or(&none);
+        let of_runtime = facts.runtime.and_then(|runtime| script.runtimes.get(&runtime.name)).unwrap_or(&none);
         let scale = |own: &MockVariant| own.scale.map_or(1.0, |scale| scale.0);
         let operators = [of_runtime, own].into_iter().map(|of| &of.operators).find(|operators| !operators.is_empty());
         // The rehearsal plays only failures that every run has, as a real model would.

@@ -25,7 +25,7 @@ pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
 pub(crate) use trace::read as read_trace;
 
-use super::{BackendRequest, CellFacts, Kind};
+use super::{BackendRequest, CellFacts, Kind, ProgramRequest};
 use crate::machine::environment::Environment;
 
 /// The backend, as the parent asks about it.
@@ -52,6 +52,9 @@ impl Kind for OnnxruntimeKind {
     }
 
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {
-        BackendRequest::Onnxruntime(OnnxruntimeRequest::of_cell(facts))
+        match facts.runtime.and_then(|runtime| runtime.program.as_ref()) {
+            Some(_) => BackendRequest::Program(ProgramRequest::of_cell(facts)),
+            None => BackendRequest::Onnxruntime(OnnxruntimeRequest::of_cell(facts)),
+        }
     }
 }

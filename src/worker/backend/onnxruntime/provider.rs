@@ -24,7 +24,7 @@ fn failure(text: impl Into<String>) -> Failure {
 /// Makes the devices of a plug-in known to the environment.
 pub(super) fn register_plugin(environment: &Environment, device: &Device, library: &Path) -> Result<(), Failure> {
     environment.register_ep_library(&device.provider, library).map_err(|error| {
-        let Failure { kind, message } = provider_failure(error);
+        let Failure { kind, message, .. } = provider_failure(error);
         Failure::new(kind, format!("the plug-in {} cannot be used: {message}", library.display()))
     })
 }

@@ -1,0 +1,115 @@
+//! Programs in place of ONNX Runtime, before anything is measured: who they are, and which cells they cannot run.
+
+use tracing::info;
+
+use super::session::Session;
+use crate::data::scratch::Scratch;
+use crate::experiment::{Device, Experiment, Precision, Runtime, Source};
+use crate::plan::{Plan, Skip, SkipKind};
+use crate::prepare::programs::PreparedProgram;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::{Ended, Interrupts, StoppedAtOnce, WorkerSession};
+
+/// Importing a framework takes seconds.
+const TIMEOUT: Nanos = Nanos::from_secs(120);
+
+/// What a program said of itself.
+pub(super) struct SelfDescription {
+    runtime: String,
+    /// The devices that it can use; `None`: it does not say.
+    devices: Option<Vec<String>>,
+    /// Why it cannot be used at all.
+    absence: Option<Skip>,
+}
+
+impl SelfDescription {
+    /// Why it cannot run a cell of this device.
+    pub(super) fn skip(&self, device: &Device) -> Option<Skip> {
+        let label = device.label();
+        let lacks = self.devices.as_ref().filter(|devices| !devices.contains(&label));
+        let lacking = lacks.map(|devices| Skip {
+            kind: SkipKind::Device,
+            reason: format!("{}: it has no device {label}", self.runtime),
+            remedy: Some(format!("it offers {}", devices.join(", "))),
+        });
+        self.absence.clone().or(lacking)
+    }
+}
+
+/// Starts a program and has it say who it is.
+///
+/// # Errors
+///
+/// If the user stopped it.
+pub(super) fn ask(
+    runtime: &Runtime,
+    program: &PreparedProgram,
+    interrupts: &Interrupts,
+) -> Result<SelfDescription, StoppedAtOnce> {
+    let name = runtime.name.clone();
+    let absent = |reason: &str, remedy: Option<&str>| SelfDescription {
+        runtime: name.clone(),
+        devices: None,
+        absence: Some(Skip {
+            kind: SkipKind::Device,
+            reason: format!("{name}: {reason}"),
+            remedy: remedy.map(str::to_owned),
+        }),
+    };
+    let folder = match Scratch::new() {
+        Ok(folder) => folder,
+        Err(error) => return Ok(absent(&format!("no temporary folder: {error}"), Some("set TMPDIR"))),
+    };
+    let log = folder.path().join("hello.log");
+    let launch = Session::launch_program(program.command.clone(), true, &log, TIMEOUT);
+    let mut worker = WorkerSession::start(launch, interrupts, 1);
+    let tick = &mut || {};
+    let outcome: Result<(), Ended> = worker.greet(tick);
+    let greeting = worker.greeting().cloned();
+    let run = worker.end(outcome, tick)?;
+    Ok(match (run.failure, greeting) {
+        (Some(failure), _) => {
+            info!("runtime `{name}`: {}", failure.message);
+            absent(&failure.in_short(), Some(failure.remedy()))
+        }
+        (None, Some(greeting)) => {
+            info!("runtime `{name}`: {}, {:?}", greeting.name, greeting.about);
+            SelfDescription { runtime: name, devices: greeting.devices, absence: None }
+        }
+        (None, None) => absent("it said nothing", None),
+    })
+}
+
+/// Skips the cells of models that a program cannot be given: converted files where it makes the model from Python itself, and
+/// files where it reads none.
+pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
+    for index in 0..plan.cells.len() {
+        let cell = plan.cells[index];
+        let runtime = experiment.runtimes.get(experiment.runtime_index(cell.variant(), cell.runtime()).place());
+        let Some((runtime, program)) = runtime.and_then(|runtime| Some((runtime, runtime.program.as_ref()?))) else {
+            continue;
+        };
+        let declaration = program.declaration();
+        let (model, variant) = (&experiment.models[cell.model()], &experiment.variants[cell.variant()]);
+        let is_python = matches!(model.source, Some(Source::Python(_)));
+        let skip = if is_python && declaration.takes_python() && variant.precision != Precision::Fp32 {
+            Some((
+                format!(
+                    "{} makes {} from Python, and {} is a conversion of its ONNX file",
+                    runtime.name, model.name, variant.name
+                ),
+                "give the variant `options` of the adapter in place of a `precision`",
+            ))
+        } else if !is_python && !declaration.takes_onnx() {
+            Some((
+                format!("{} runs functions of Python, and {} is an ONNX file", runtime.name, model.name),
+                "name the function as `python` in the entry of `models`",
+            ))
+        } else {
+            None
+        };
+        if let Some((reason, remedy)) = skip {
+            plan.mark_skipped(index, Skip { kind: SkipKind::Conversion, reason, remedy: Some(remedy.to_owned()) });
+        }
+    }
+}

@@ -6,7 +6,8 @@ bfloat16, which NumPy does not have, is uint16 in inputs and float32 in outputs.
 import hashlib
 import json
 import os
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,15 +15,26 @@ from perfrun.failure import Failure
 
 POOL_LIMIT_BYTES = 64 << 20  # All input sets together; perfrun's own loop has the same limit.
 MOST_WRITTEN_BYTES = 64 << 20  # Outputs of more than this are not written for further input sets.
+ALIGNMENT = 64  # Bytes of a cache line; PyTorch and ONNX Runtime align their own tensors so.
 
 TYPES = {
-    "float32": "<f4", "float64": "<f8", "float16": "<f2", "bfloat16": "<u2", "bool": "|b1",
-    "int8": "|i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
-    "uint8": "|u1", "uint16": "<u2", "uint32": "<u4", "uint64": "<u8",
+    "float32": "<f4",
+    "float64": "<f8",
+    "float16": "<f2",
+    "bfloat16": "<u2",
+    "bool": "|b1",
+    "int8": "|i1",
+    "int16": "<i2",
+    "int32": "<i4",
+    "int64": "<i8",
+    "uint8": "|u1",
+    "uint16": "<u2",
+    "uint32": "<u4",
+    "uint64": "<u8",
 }
 ELEMENTS = {np.dtype(code): element for element, code in TYPES.items() if element != "bfloat16"}
 
-Arrays = Dict[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 
 
 class Output(NamedTuple):
@@ -31,7 +43,7 @@ class Output(NamedTuple):
     name: str
     element: str
     array: np.ndarray
-    keys: Tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 def cast(array: np.ndarray, element: str, name: str) -> np.ndarray:
@@ -51,7 +63,7 @@ def cast(array: np.ndarray, element: str, name: str) -> np.ndarray:
         converted = array.astype(wanted, order="C") if fits else array
         if fits and (kind not in "iu" or np.array_equal(converted, array)):
             return converted
-    raise Failure("shape", "the values of `%s` are %s, not %s" % (name, array.dtype, element))
+    raise Failure("shape", f"the values of `{name}` are {array.dtype}, not {element}")
 
 
 def _bfloat16_bits(array: np.ndarray) -> np.ndarray:
@@ -65,9 +77,23 @@ def _shaped(array: np.ndarray, tensor: Mapping[str, Any]) -> np.ndarray:
     """An array as a tensor of the model wants it."""
     name, shape = tensor["name"], tensor["shape"]
     if array.size != np.prod(shape, dtype=np.int64):
-        text = "the values of `%s` have the shape %s, not %s" % (name, list(array.shape), list(shape))
+        text = f"the values of `{name}` have the shape {list(array.shape)}, not {list(shape)}"
         raise Failure("shape", text)
-    return np.ascontiguousarray(cast(array, tensor["element"], name)).reshape(shape)
+    return _aligned(cast(array, tensor["element"], name)).reshape(shape)
+
+
+def _aligned(array: np.ndarray) -> np.ndarray:
+    """The same in the order of C from a multiple of `ALIGNMENT` on; texts as they are.
+
+    Frameworks read NumPy's memory where it lies, which is any multiple of 16, another one in each process.
+    """
+    if array.dtype.kind not in "biuf":
+        return np.ascontiguousarray(array)
+    room = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    aligned = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    aligned[...] = array
+    return aligned
 
 
 def _open(path: str) -> np.ndarray:
@@ -77,10 +103,10 @@ def _open(path: str) -> np.ndarray:
         except ValueError:  # An array without elements cannot be mapped.
             return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise Failure("internal", "cannot read %s: %s" % (path, error))
+        raise Failure("internal", f"cannot read {path}: {error}") from error
 
 
-def input_sets(tensors: Sequence[Mapping[str, Any]], wanted: int) -> List[Arrays]:
+def input_sets(tensors: Sequence[Mapping[str, Any]], wanted: int) -> list[Arrays]:
     """Arrays by name for each input set, as many as wanted within `POOL_LIMIT_BYTES`, at least one.
 
     Items of the files along their first dimension are used in turn.
@@ -101,14 +127,14 @@ def byte_size(sets: Sequence[Arrays]) -> int:
     return sum(array.nbytes for one in sets for array in one.values())
 
 
-def normalised(outputs: Mapping[str, Any]) -> List[Output]:
+def normalised(outputs: Mapping[str, Any]) -> list[Output]:
     """Outputs as they are hashed and written, in the order of their names in the mapping.
 
     Takes arrays, numbers, texts and lists of them. A list of maps becomes an array with keys; a list of arrays that
     differ in shape becomes one output for each, `name[0]`, `name[1]` and so on. `None` is left out.
     Raises `Failure("output")` for elements that perfrun does not read.
     """
-    found: List[Output] = []
+    found: list[Output] = []
     for name, value in outputs.items():
         if isinstance(value, Mapping):
             value = [value]
@@ -124,7 +150,7 @@ def normalised(outputs: Mapping[str, Any]) -> List[Output]:
 def _of_maps(name: str, maps: Sequence[Mapping[Any, Any]]) -> Output:
     keys = sorted(maps[0])
     if any(sorted(one) != keys for one in maps):
-        raise Failure("output", "the maps of output `%s` differ in their keys" % name)
+        raise Failure("output", f"the maps of output `{name}` differ in their keys")
     output = _output(name, [[one[key] for key in keys] for one in maps])
     return output._replace(keys=tuple(str(key) for key in keys))
 
@@ -136,11 +162,12 @@ def _output(name: str, value: Any) -> Output:
     # Byte orders and the two long integers of C are one type here.
     code = np.dtype(array.dtype.newbyteorder("<").str) if array.dtype.kind in "biuf" else array.dtype
     if code not in ELEMENTS:
-        raise Failure("output", "output `%s` has elements of type %s, which perfrun does not read" % (name, array.dtype))
+        text = f"output `{name}` has elements of type {array.dtype}, which perfrun does not read"
+        raise Failure("output", text)
     return Output(name, ELEMENTS[code], np.asarray(array, dtype=code, order="C"))
 
 
-def non_finite(outputs: Sequence[Output]) -> List[str]:
+def non_finite(outputs: Sequence[Output]) -> list[str]:
     """Names of the outputs that hold NaN or infinity."""
     return [o.name for o in outputs if o.array.dtype.kind == "f" and not np.isfinite(o.array).all()]
 
@@ -173,7 +200,7 @@ class OutputFiles:
         try:
             self._write(outputs)
         except OSError as error:
-            raise Failure("output", "cannot write %s: %s" % (self.folder, error))
+            raise Failure("output", f"cannot write {self.folder}: {error}") from error
         self.sets += 1
 
     def _write(self, outputs: Sequence[Output]) -> None:
@@ -187,7 +214,7 @@ class OutputFiles:
             json.dump(listed, file)
 
 
-def batches(data: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> Iterator[Tuple[Arrays, int]]:
+def batches(data: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Arrays, int]]:
     """The items of a dataset as inputs with their number of items.
 
     A batch has as many items as the first dimension of the first tensor; the last one is filled up with its last item.
@@ -195,7 +222,7 @@ def batches(data: Mapping[str, Any], tensors: Sequence[Mapping[str, Any]]) -> It
     paths = {feed["tensor"]: feed["path"] for feed in data["feeds"]}
     for tensor in tensors:
         if tensor["name"] not in paths:
-            raise Failure("shape", "the dataset has nothing for input `%s`" % tensor["name"])
+            raise Failure("shape", "the dataset has nothing for input `{}`".format(tensor["name"]))
     files = [_open(paths[tensor["name"]]) for tensor in tensors]
     batch = batch_of(tensors)
     for start in range(0, data["items"], batch):
@@ -221,11 +248,14 @@ class Stack:
 
     def __init__(self, files: OutputFiles, items_in_file: int, batch: int):
         self.files, self.items_in_file, self.batch = files, items_in_file, batch
-        self.pending: List[List[Output]] = []
+        self.pending: list[list[Output]] = []
         self.items = 0
 
-    def add(self, outputs: List[Output], items: int) -> None:
-        """Takes the outputs of a batch, without what filled it up. Outputs that have no entry for each item stand alone."""
+    def add(self, outputs: list[Output], items: int) -> None:
+        """Takes the outputs of a batch, without what filled it up.
+
+        Outputs that do not have an entry for each item are written by themselves.
+        """
         if not all(output.array.shape[:1] == (self.batch,) for output in outputs):
             self.flush()
             return self.files.write(outputs)
@@ -246,7 +276,7 @@ class Stack:
 
 
 def _fit_below(above: Sequence[Output], below: Sequence[Output]) -> bool:
-    def kind(output: Output) -> Tuple[Any, ...]:
+    def kind(output: Output) -> tuple[Any, ...]:
         return output.name, output.element, output.array.shape[1:], output.keys
 
     return [kind(output) for output in above] == [kind(output) for output in below]

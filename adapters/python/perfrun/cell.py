@@ -4,22 +4,23 @@ import importlib.util
 import json
 import os
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any, Optional
 
 from perfrun.failure import Failure
 from perfrun.source import add_to_path
 
 
-def load_adapter(name: str) -> Tuple[Any, Dict[str, Any]]:
+def load_adapter(name: str) -> tuple[Any, dict[str, Any]]:
     """An adapter and what it declares. `name`: of a shipped one, or the path of a Python file."""
     path = os.path.abspath(name)
     if os.sep not in name and not name.endswith(".py"):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "adapters", name + ".py")
     if not os.path.isfile(path):
-        raise Failure("provider", "there is no adapter `%s`: %s does not exist" % (name, path))
+        raise Failure("provider", f"there is no adapter `{name}`: {path} does not exist")
     stem = os.path.splitext(path)[0]
     add_to_path([os.path.dirname(path)] if path == os.path.abspath(name) else [])
-    declared: Dict[str, Any] = {}
+    declared: dict[str, Any] = {}
     if os.path.isfile(stem + ".json"):
         with open(stem + ".json", encoding="utf-8") as file:
             declared = json.load(file)
@@ -29,7 +30,7 @@ def load_adapter(name: str) -> Tuple[Any, Dict[str, Any]]:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     if not hasattr(module, "Adapter"):
-        raise Failure("internal", "%s has no class `Adapter`" % path)
+        raise Failure("internal", f"{path} has no class `Adapter`")
     return module.Adapter(), declared
 
 
@@ -40,14 +41,14 @@ class Cell:
         backend = request["backend"]
         self.name: str = request.get("cell", "")
         self.model: Optional[str] = backend.get("model")  # Path of an ONNX file.
-        self.source: Optional[Dict[str, Any]] = backend.get("source")  # call, args, weights
+        self.source: Optional[dict[str, Any]] = backend.get("source")  # call, args, weights
         self.device: str = backend.get("device") or "cpu"  # cpu, cuda:0
         self.threads: int = backend.get("threads") or 0  # 0: as the framework likes.
-        self.options: Dict[str, Any] = checked_options(backend.get("options") or {}, schema)
-        self.settings: Dict[str, Any] = backend.get("settings") or {}
-        self.path: List[str] = backend.get("path") or []
-        self.tensors: List[Dict[str, Any]] = request.get("tensors") or []  # name, element, shape, file
-        self.outputs: Optional[Dict[str, List[int]]] = request.get("outputs")  # Shapes by name, where they are known.
+        self.options: dict[str, Any] = checked_options(backend.get("options") or {}, schema)
+        self.settings: dict[str, Any] = backend.get("settings") or {}
+        self.path: list[str] = backend.get("path") or []
+        self.tensors: list[dict[str, Any]] = request.get("tensors") or []  # name, element, shape, file
+        self.outputs: Optional[dict[str, list[int]]] = request.get("outputs")  # Shapes by name, where they are known.
 
     @property
     def device_type(self) -> str:
@@ -55,24 +56,32 @@ class Cell:
         return self.device.split(":")[0]
 
 
-def checked_options(given: Mapping[str, Any], schema: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+def checked_options(given: Mapping[str, Any], schema: Optional[Mapping[str, Any]]) -> dict[str, Any]:
     """Options with their defaults. Knows of JSON Schema what adapters need: properties, type, enum, minimum, default.
 
     Raises `Failure("provider")` for an option that the adapter does not have and for a value of another kind.
     """
     if schema is None:
         return dict(given)
-    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
+    kinds: dict[str, Any] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+        "object": dict,
+        "array": list,
+    }
     known = schema.get("properties", {})
     for name, value in given.items():
         if name not in known:
-            raise Failure("provider", "there is no option `%s`: there are %s" % (name, ", ".join(known) or "none"))
+            raise Failure("provider", "there is no option `{}`: there are {}".format(name, ", ".join(known) or "none"))
         rule, shown = known[name], json.dumps(value)
         kind = kinds.get(rule.get("type", ""), object)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind not in (bool, object)):
-            raise Failure("provider", "option `%s`: %s is no %s" % (name, shown, rule["type"]))
+            raise Failure("provider", "option `{}`: {} is no {}".format(name, shown, rule["type"]))
         if value not in rule.get("enum", [value]):
-            raise Failure("provider", "option `%s`: %s is none of %s" % (name, shown, ", ".join(map(str, rule["enum"]))))
+            allowed = ", ".join(map(str, rule["enum"]))
+            raise Failure("provider", f"option `{name}`: {shown} is none of {allowed}")
         if isinstance(value, (int, float)) and value < rule.get("minimum", value):
-            raise Failure("provider", "option `%s`: %s is below %s" % (name, shown, rule["minimum"]))
+            raise Failure("provider", "option `{}`: {} is below {}".format(name, shown, rule["minimum"]))
     return {**{name: rule["default"] for name, rule in known.items() if "default" in rule}, **given}

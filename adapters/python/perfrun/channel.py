@@ -9,7 +9,8 @@ import queue
 import signal
 import stat
 import threading
-from typing import Any, Dict, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from perfrun.failure import Failure
 
@@ -62,7 +63,7 @@ class Channel:
         except OSError:
             os._exit(1)
 
-    def receive(self) -> Dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """Waits for the next command. Raises `Failure("protocol")` for a line that is none."""
         line = self.commands.get()
         if len(line) > LONGEST_LINE:
@@ -73,7 +74,7 @@ class Channel:
             return {**command, "type": str(command["type"])}
         except (ValueError, KeyError, TypeError) as error:
             start = line[:120].decode("utf-8", "replace")
-            raise Failure("protocol", "the worker does not understand `%s`: %r" % (start, error))
+            raise Failure("protocol", f"the worker does not understand `{start}`: {error!r}") from error
 
 
 def _is_socket(descriptor: int) -> bool:

@@ -20,7 +20,8 @@ import platform
 import re
 import sys
 import traceback
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from perfrun.failure import Failure, failure_of, missing
 from perfrun.source import add_to_path, named, torch_model
@@ -30,7 +31,7 @@ NEWEST_OPSET = 17
 Tensors = Sequence[Mapping[str, Any]]
 
 
-def export(request: Mapping[str, Any]) -> Dict[str, Any]:
+def export(request: Mapping[str, Any]) -> dict[str, Any]:
     """Writes both files; returns what is printed."""
     import torch
 
@@ -49,13 +50,14 @@ def export(request: Mapping[str, Any]) -> Dict[str, Any]:
     return {"model": "model.onnx", "weights": "weights.pt", "about": about}
 
 
-def _settings(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, Any]:
-    """Arguments of the exporter: TorchScript's where there is one, since it knows more models' operators by version."""
+def _settings(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Arguments of the exporter; TorchScript's where this torch has it, since it needs no onnxscript."""
     import torch
 
     outputs = _output_shapes(model, tensors, sizes)
-    settings: Dict[str, Any] = {
-        "input_names": [tensor["name"] for tensor in tensors], "output_names": list(outputs),
+    settings: dict[str, Any] = {
+        "input_names": [tensor["name"] for tensor in tensors],
+        "output_names": list(outputs),
         "opset_version": min(NEWEST_OPSET, _newest_opset()),
     }
     parameters = inspect.signature(torch.onnx.export).parameters
@@ -78,11 +80,11 @@ def _newest_opset() -> int:
     return next((getattr(constants, name) for name in names if hasattr(constants, name)), NEWEST_OPSET)
 
 
-def _names_of(shape: Sequence[Any]) -> Dict[int, str]:
+def _names_of(shape: Sequence[Any]) -> dict[int, str]:
     return {axis: length for axis, length in enumerate(shape) if isinstance(length, str)}
 
 
-def _examples(tensors: Tensors, sizes: Mapping[str, int]) -> Tuple[Any, ...]:
+def _examples(tensors: Tensors, sizes: Mapping[str, int]) -> tuple[Any, ...]:
     return tuple(_example(tensor, sizes) for tensor in tensors)
 
 
@@ -92,18 +94,21 @@ def _example(tensor: Mapping[str, Any], sizes: Mapping[str, int]) -> Any:
 
     lacking = [name for name in _names_of(tensor["shape"]).values() if name not in sizes]
     if lacking:
-        raise Failure("shape", "there is no size for dimension `%s` of `%s`" % (lacking[0], tensor["name"]))
+        raise Failure("shape", "there is no size for dimension `{}` of `{}`".format(lacking[0], tensor["name"]))
     shape = [sizes.get(length, length) for length in tensor["shape"]]
     element = getattr(torch, tensor["element"], None)
     if not isinstance(element, torch.dtype):
-        raise Failure("shape", "torch has no type %s, which `%s` has" % (tensor["element"], tensor["name"]))
+        raise Failure("shape", "torch has no type {}, which `{}` has".format(tensor["element"], tensor["name"]))
     return torch.randn(shape).to(element) if element.is_floating_point else torch.zeros(shape, dtype=element)
 
 
-def _output_shapes(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, List[Any]]:
-    """Shapes of the outputs by name. Lengths that change with a named dimension are names: found by running with one more."""
+def _output_shapes(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, list[Any]]:
+    """Shapes of the outputs by name. Lengths that change with a named dimension are names.
+
+    They are found by running the model again with one more of each dimension.
+    """
     shapes = _run(model, tensors, sizes)
-    named_shapes: Dict[str, List[Any]] = {name: list(shape) for name, shape in shapes.items()}
+    named_shapes: dict[str, list[Any]] = {name: list(shape) for name, shape in shapes.items()}
     used = {name for tensor in tensors for name in _names_of(tensor["shape"]).values()}
     for dimension in sorted(used):
         with contextlib.suppress(Exception):  # Some sizes are not possible; the length then stays as it is.
@@ -116,7 +121,7 @@ def _output_shapes(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Di
     return named_shapes
 
 
-def _run(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> Dict[str, List[int]]:
+def _run(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, list[int]]:
     return {name: list(value.shape) for name, value in named(model(*_examples(tensors, sizes))).items()}
 
 

@@ -4,11 +4,9 @@ import os
 import sys
 import sysconfig
 import traceback
-from typing import Dict, Optional
+from typing import Optional
 
-KINDS = frozenset(
-    "model shape operator provider out_of_memory output missing protocol internal".split()
-)
+KINDS = frozenset("model shape operator provider out_of_memory output missing protocol internal".split())
 
 
 class Failure(Exception):
@@ -22,7 +20,7 @@ class Failure(Exception):
         assert kind in KINDS, kind
         self.kind, self.message, self.remedy = kind, message, remedy
 
-    def fields(self) -> Dict[str, str]:
+    def fields(self) -> dict[str, str]:
         """As the protocol has it."""
         fields = {"kind": self.kind, "message": self.message}
         if self.remedy:
@@ -33,8 +31,8 @@ class Failure(Exception):
 def missing(module: str, package: Optional[str] = None) -> Failure:
     """A Python module is not installed; `package` is what pip calls it."""
     top = module.split(".")[0]
-    remedy = "%s -m pip install %s" % (sys.executable, package or top)
-    return Failure("missing", "%s is not installed for %s" % (top, sys.executable), remedy)
+    remedy = f"{sys.executable} -m pip install {package or top}"
+    return Failure("missing", f"{top} is not installed for {sys.executable}", remedy)
 
 
 # By phrases of PyTorch, ONNX Runtime, OpenVINO and the C++ library, in lower case; the first that occurs decides.
@@ -76,7 +74,7 @@ def failure_of(error: BaseException, step: str) -> Failure:
         return missing(error.name)
     name = type(error).__name__
     text = " ".join(str(error).split())[:2000]
-    message = "%s%s%s" % (name, ": " + text if text else "", _place(error))
+    message = "{}{}{}".format(name, ": " + text if text else "", _place(error))
     return Failure(_kind(error, name, text.lower(), step), message)
 
 
@@ -98,7 +96,7 @@ def _place(error: BaseException) -> str:
     if not (own or frames):
         return ""
     frame = (own or frames)[-1]
-    return " (%s:%s: %s)" % (os.path.basename(frame.filename), frame.lineno, frame.line or frame.name)
+    return f" ({os.path.basename(frame.filename)}:{frame.lineno}: {frame.line or frame.name})"
 
 
 def _is_of_a_library(path: str) -> bool:

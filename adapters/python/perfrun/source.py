@@ -2,7 +2,8 @@
 
 import importlib
 import sys
-from typing import Any, Callable, Dict, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
 
 from perfrun.failure import Failure
 
@@ -19,14 +20,14 @@ def resolve(target: str) -> Callable[..., Any]:
     """
     module, colon, name = target.partition(":")
     if not (module and colon and name):
-        raise Failure("model", "`%s` is not of the form module:function" % target)
+        raise Failure("model", f"`{target}` is not of the form module:function")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise Failure("model", "module `%s` has no `%s`" % (module, name))
+            raise Failure("model", f"module `{module}` has no `{name}`")
         found = getattr(found, part)
     if not callable(found):
-        raise Failure("model", "`%s` cannot be called: it is a %s" % (target, type(found).__name__))
+        raise Failure("model", f"`{target}` cannot be called: it is a {type(found).__name__}")
     return found
 
 
@@ -40,22 +41,23 @@ def torch_model(source: Mapping[str, Any]) -> Any:
     torch.manual_seed(0)
     model = resolve(source["call"])(**(source.get("args") or {}))
     if not isinstance(model, torch.nn.Module):
-        text = "`%s` returned a %s, not a torch.nn.Module" % (source["call"], type(model).__name__)
+        text = "`{}` returned a {}, not a torch.nn.Module".format(source["call"], type(model).__name__)
         raise Failure("model", text)
     if source.get("weights"):
         model.load_state_dict(torch.load(source["weights"], map_location="cpu", weights_only=True))
     return model.eval()
 
 
-def named(result: Any, name: str = "output") -> Dict[str, Any]:
-    """What a Python function returned, by name: `output`; of a list or tuple `output_0`, `output_1`; of a mapping its keys.
+def named(result: Any, name: str = "output") -> dict[str, Any]:
+    """What a Python function returned, by name.
 
-    Lists and mappings inside are named in the same way below their own name. `None` is left out.
+    A single value is `output`; those of a list or tuple are `output_0`, `output_1`; those of a mapping have its keys.
+    Lists and mappings inside add to the name in the same way: `past_0_1`. `None` is left out.
     """
     if result is None:
         return {}
     if isinstance(result, Mapping):
-        parts = [(str(key) if name == "output" else "%s_%s" % (name, key), value) for key, value in result.items()]
+        parts = [(str(key) if name == "output" else f"{name}_{key}", value) for key, value in result.items()]
     elif isinstance(result, (list, tuple)):
         parts = [("%s_%d" % (name, at), value) for at, value in enumerate(result)]
     else:

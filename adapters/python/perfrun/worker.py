@@ -25,6 +25,7 @@ and, where it has something to say:
 from __future__ import annotations
 
 import array
+import contextlib
 import gc
 import itertools
 import os
@@ -32,10 +33,11 @@ import platform
 import sys
 import time
 import traceback
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, Optional
 
-from perfrun.channel import Channel, become_a_worker
 from perfrun.cell import Cell, load_adapter
+from perfrun.channel import Channel, become_a_worker
 from perfrun.failure import Failure, failure_of
 from perfrun.source import add_to_path
 
@@ -55,7 +57,7 @@ CAPABILITIES = ["prepare", "slice", "check", "outputs", "evaluate"]
 # --- The loop -------------------------------------------------------------------------------------------------------
 
 
-def clock_quality() -> Dict[str, int]:
+def clock_quality() -> dict[str, int]:
     """Median time between two readings and smallest step seen, in nanoseconds. Reported, never subtracted."""
     clock, readings = time.perf_counter_ns, array.array("Q", bytes(8 * 20_001))
     for index in range(len(readings)):
@@ -117,10 +119,14 @@ class Loaded:
         if self.cell.outputs is None:
             shapes, more = self._survey()
             bad += [name for name in more if name not in bad]
-        build = "; ".join("%s %s" % item for item in about.items())
+        build = "; ".join("{} {}".format(*item) for item in about.items())
         placement = {
-            "runtime_version": version.split(" ", 1)[-1], "build": build, "nodes": placed, "fallback": self._optional("fallback") or {},
-            "input_pool_bytes": pool_bytes, "dynamic_outputs": bool(getattr(self.adapter, "dynamic_outputs", False)),
+            "runtime_version": version.split(" ", 1)[-1],
+            "build": build,
+            "nodes": placed,
+            "fallback": self._optional("fallback") or {},
+            "input_pool_bytes": pool_bytes,
+            "dynamic_outputs": bool(getattr(self.adapter, "dynamic_outputs", False)),
         }
         self._optional("device_ns")
         self._optional("reset")
@@ -129,21 +135,26 @@ class Loaded:
         gc.disable()
         self.peak_rss = peak_rss_bytes()
         send({"type": "metrics", "values": values})
-        send({
-            "type": "ready", "placement": placement, "output_shapes": shapes,
-            "output_hash": arrays.hash_of(outputs), "non_finite": bad,
-        })
+        send(
+            {
+                "type": "ready",
+                "placement": placement,
+                "output_shapes": shapes,
+                "output_hash": arrays.hash_of(outputs),
+                "non_finite": bad,
+            }
+        )
 
-    def _placed(self, result: Any) -> Dict[str, int]:
-        """Where the model ran. A cell of another device that ran on the CPU is a failure, and so is one that cannot tell."""
+    def _placed(self, result: Any) -> dict[str, int]:
+        """Where the model ran. A cell of another device fails if it ran on the CPU, or if nothing says where it ran."""
         device = self.cell.device_type
         placed = self._optional("placement", result) or ({"cpu": 1} if device == "cpu" else {})
         if device != "cpu" and not any(not place.lower().startswith("cpu") for place in placed):
             where = "ran on the CPU" if placed else "does not say where it ran"
-            raise Failure("provider", "a cell of %s %s" % (self.cell.device, where))
+            raise Failure("provider", f"a cell of {self.cell.device} {where}")
         return placed
 
-    def _survey(self) -> Tuple[Optional[Dict[str, List[int]]], List[str]]:
+    def _survey(self) -> tuple[Optional[dict[str, list[int]]], list[str]]:
         """Shapes of the outputs if they are the same for every input set, and names of those that are not finite."""
         shapes, bad = [], []
         for prepared in self.sets:
@@ -152,16 +163,16 @@ class Loaded:
             shapes.append({output.name: list(output.array.shape) for output in outputs})
         return (shapes[0] if all(one == shapes[0] for one in shapes) else None), list(dict.fromkeys(bad))
 
-    def _read(self, result: Any) -> List[arrays.Output]:
+    def _read(self, result: Any) -> list[arrays.Output]:
         self.step = "outputs"
         outputs = arrays.normalised(self.adapter.outputs(result))
         self.step = "call"
         return outputs
 
-    def _run(self, prepared: Any) -> List[arrays.Output]:
+    def _run(self, prepared: Any) -> list[arrays.Output]:
         return self._read(self.call(prepared))
 
-    def slice(self, spend_ns: int, most: int, iterations: int) -> Iterator[Dict[str, Any]]:
+    def slice(self, spend_ns: int, most: int, iterations: int) -> Iterator[dict[str, Any]]:
         """Takes samples until `spend_ns` passed or `most` are taken, at least one; gives them in parts."""
         gc.collect()
         call, clock, sets, origin, slowdown = self.call, time.perf_counter_ns, self.sets, self.origin, self.slowdown
@@ -203,9 +214,9 @@ class Loaded:
             part = slice(first, first + SAMPLES_IN_LINE)
             yield {name: column[part].tolist() for name, column in columns.items() if column}
 
-    def used(self) -> Dict[str, float]:
+    def used(self) -> dict[str, float]:
         """What the samples so far used. Where caches are emptied, that is what used the processor."""
-        values: Dict[str, float] = {"clock_overhead_ns": clock_quality()["clock_overhead_ns"]}
+        values: dict[str, float] = {"clock_overhead_ns": clock_quality()["clock_overhead_ns"]}
         is_cold = len(self.evicted) > 0
         peak = self.peak_rss if is_cold else peak_rss_bytes()
         if peak is not None:
@@ -215,11 +226,11 @@ class Loaded:
             values["cpu_utilisation_ratio"] = self.cpu_ns / max(1, self.span_ns)
         for name, value in (self._optional("metrics") or {}).items():
             if not np.isfinite(value):
-                raise Failure("protocol", "the adapter reports %s as its metric `%s`" % (value, name))
+                raise Failure("protocol", f"the adapter reports {value} as its metric `{name}`")
             values[name] = float(value)
         return values
 
-    def check(self) -> Dict[str, Any]:
+    def check(self) -> dict[str, Any]:
         """Outputs of the first input set, computed again."""
         outputs = self._run(self.sets[0])
         return {"output_hash": arrays.hash_of(outputs), "non_finite": arrays.non_finite(outputs)}
@@ -256,7 +267,7 @@ class Worker:
         """Does what a command says and writes its answers."""
         handler = getattr(self, "on_" + command["type"], None)
         if handler is None:
-            raise Failure("protocol", "the worker does not understand the command `%s`" % command["type"])
+            raise Failure("protocol", "the worker does not understand the command `{}`".format(command["type"]))
         handler(command)
 
     def on_hello(self, command: Mapping[str, Any]) -> None:
@@ -338,8 +349,9 @@ def main() -> None:
         sys.exit("usage: python -m perfrun.worker ADAPTER")
     become_a_worker()
     channel = Channel()
-    if sys.path and sys.path[0] in ("", os.getcwd()):
-        del sys.path[0]  # `-m` puts the working folder before everything, whatever lies there.
+    with contextlib.suppress(OSError):
+        if sys.path[0] in ("", os.getcwd()):
+            del sys.path[0]  # `-m` puts the working folder before everything, whatever lies there.
     worker = Worker(channel, sys.argv[1])
     while True:
         try:

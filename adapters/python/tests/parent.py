@@ -10,7 +10,8 @@ import sys
 import tempfile
 import textwrap
 import unittest
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any, Optional
 
 import numpy as np
 
@@ -42,13 +43,13 @@ class Parent:
         self.file.write(text)
         self.file.flush()
 
-    def ask(self, kind: str, **fields: Any) -> List[Dict[str, Any]]:
+    def ask(self, kind: str, **fields: Any) -> list[dict[str, Any]]:
         """Answers up to the one that ends the command; none where the worker is gone."""
         self.write(json.dumps({"type": kind, **fields}).encode() + b"\n")
         return self.answers()
 
-    def answers(self) -> List[Dict[str, Any]]:
-        found: List[Dict[str, Any]] = []
+    def answers(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         while not found or found[-1]["type"] not in ENDS:
             line = self.file.readline()
             if not line:
@@ -90,29 +91,43 @@ class WorkerTest(unittest.TestCase):
         path.write_text(textwrap.dedent(text))
         return str(path)
 
-    def tensor(self, name: str, sets: np.ndarray, element: Optional[str] = None) -> Dict[str, Any]:
+    def tensor(self, name: str, sets: np.ndarray, element: Optional[str] = None) -> dict[str, Any]:
         """One entry of `sets` for each input set."""
         path = self.folder / (name + ".npy")
         np.save(path, sets)
         return {
-            "name": name, "element": element or ("string" if sets.dtype.kind == "U" else str(sets.dtype)), "shape": list(sets.shape[1:]), "file": str(path),
-            "values": "random", "seeds": [],
+            "name": name,
+            "element": element or ("string" if sets.dtype.kind == "U" else str(sets.dtype)),
+            "shape": list(sets.shape[1:]),
+            "file": str(path),
+            "values": "random",
+            "seeds": [],
         }
 
-    def cell(self, tensors: Sequence[Dict[str, Any]] = (), **settings: Any) -> Dict[str, Any]:
+    def cell(self, tensors: Sequence[dict[str, Any]] = (), **settings: Any) -> dict[str, Any]:
         """The fields of a cell request; those of its backend are given with a leading underscore."""
-        backend: Dict[str, Any] = {
-            "kind": "program", "model": None, "source": None, "device": "cpu", "threads": 1, "options": {},
-            "settings": {"graph_optimization": "all", "session": {}, "provider": {}}, "path": [str(self.folder)],
+        backend: dict[str, Any] = {
+            "kind": "program",
+            "model": None,
+            "source": None,
+            "device": "cpu",
+            "threads": 1,
+            "options": {},
+            "settings": {"graph_optimization": "all", "session": {}, "provider": {}},
+            "path": [str(self.folder)],
         }
         backend.update({key[1:]: value for key, value in settings.items() if key[0] == "_"})
         cell = {
-            "cell": "model / b1 / baseline / cpu", "backend": backend, "tensors": list(tensors), "input_sets": 8,
-            "outputs": None, "slowdown": 0.0,
+            "cell": "model / b1 / baseline / cpu",
+            "backend": backend,
+            "tensors": list(tensors),
+            "input_sets": 8,
+            "outputs": None,
+            "slowdown": 0.0,
         }
         return {**cell, **{key: value for key, value in settings.items() if key[0] != "_"}}
 
-    def prepared(self, adapter: str, cell: Dict[str, Any], **settings: Any) -> Parent:
+    def prepared(self, adapter: str, cell: dict[str, Any], **settings: Any) -> Parent:
         """A worker that has a cell; `ready` and the metrics are its attributes."""
         parent = self.parent(adapter, **settings)
         self.assertEqual(parent.ask("hello", protocol=4, oldest=4)[-1]["type"], "hello", parent.printed())
@@ -121,11 +136,11 @@ class WorkerTest(unittest.TestCase):
         parent.ready, parent.values = answers[-1], answers[1]["values"]  # type: ignore[attr-defined]
         return parent
 
-    def failure(self, answers: List[Dict[str, Any]], kind: str, *words: str) -> Dict[str, Any]:
+    def failure(self, answers: list[dict[str, Any]], kind: str, *words: str) -> dict[str, Any]:
         """The failure that a command ended with."""
         self.assertTrue(answers, "the worker is gone")
         self.assertEqual(answers[-1]["type"], "failed", answers)
-        failure: Dict[str, Any] = answers[-1]["failure"]
+        failure: dict[str, Any] = answers[-1]["failure"]
         self.assertEqual(failure["kind"], kind, failure)
         for word in words:
             self.assertIn(word, failure["message"])

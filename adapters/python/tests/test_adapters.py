@@ -2,14 +2,11 @@
 
 import importlib.util
 import json
-import pathlib
 import re
-import sys
 import unittest
-from typing import Any, Dict, List
+from typing import Any
 
 import numpy as np
-
 from parent import PACKAGE, Parent, WorkerTest
 
 ADAPTERS = PACKAGE / "perfrun" / "adapters"
@@ -36,7 +33,7 @@ NETWORK = """
 
 def needs(*modules: str) -> Any:
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
-    return unittest.skipIf(lacking, "%s is not installed" % ", ".join(lacking))
+    return unittest.skipIf(lacking, "{} is not installed".format(", ".join(lacking)))
 
 
 def images() -> np.ndarray:
@@ -44,7 +41,7 @@ def images() -> np.ndarray:
 
 
 class AdapterTest(WorkerTest):
-    def outputs(self, parent: Parent) -> Dict[str, np.ndarray]:
+    def outputs(self, parent: Parent) -> dict[str, np.ndarray]:
         """Outputs of the first input set by name, after a slice and a check that must agree with `ready`."""
         samples, _ = parent.ask("slice", time=10**12, samples=3, iterations=2)
         self.assertEqual(len(samples["columns"]["duration_ns"]), 3)
@@ -55,7 +52,7 @@ class AdapterTest(WorkerTest):
         self.assertEqual(parent.ask("finish"), [{"type": "done"}])
         return found
 
-    def refused(self, adapter: str, cell: Dict[str, Any]) -> List[Dict[str, Any]]:
+    def refused(self, adapter: str, cell: dict[str, Any]) -> list[dict[str, Any]]:
         parent = self.parent(adapter)
         self.assertEqual(parent.ask("hello", protocol=4, oldest=4)[-1]["type"], "hello")
         return parent.ask("prepare", cell=cell)
@@ -114,12 +111,16 @@ class Callable(AdapterTest):
         constant = 3
     """
 
-    def source(self, call: str, **args: Any) -> Dict[str, Any]:
+    def source(self, call: str, **args: Any) -> dict[str, Any]:
         self.adapter(self.FUNCTIONS, "functions.py")
         return {"call": "functions:" + call, "args": args, "weights": None}
 
     def test_a_function_with_setup(self) -> None:
-        cell = self.cell([self.tensor("x", np.ones((1, 2, 2)))], _source=self.source("apply", size=3), _options={"setup": "functions:setup"})
+        cell = self.cell(
+            [self.tensor("x", np.ones((1, 2, 2)))],
+            _source=self.source("apply", size=3),
+            _options={"setup": "functions:setup"},
+        )
         found = self.outputs(self.prepared("callable", cell))
         self.assertEqual(list(found), ["y", "count", "pair_0", "pair_1_0", "pair_1_1"])
         np.testing.assert_array_equal(found["y"], 3 * np.ones((2, 2)))
@@ -131,8 +132,10 @@ class Callable(AdapterTest):
 
     def test_what_cannot_be_called(self) -> None:
         for call, kind, words in (
-            ("functions", "model", "module:function"), ("functions:no", "model", "has no `no`"),
-            ("functions:constant", "model", "int"), ("no_module:f", "missing", "no_module is not installed"),
+            ("functions", "model", "module:function"),
+            ("functions:no", "model", "has no `no`"),
+            ("functions:constant", "model", "int"),
+            ("no_module:f", "missing", "no_module is not installed"),
         ):
             source = {**self.source("plain"), "call": call}
             self.failure(self.refused("callable", self.cell(_source=source)), kind, words)
@@ -147,11 +150,11 @@ class Pytorch(AdapterTest):
         super().setUp()
         self.adapter(NETWORK, "network.py")
 
-    def network(self, sets: np.ndarray, weights: Any = None, **settings: Any) -> Dict[str, Any]:
+    def network(self, sets: np.ndarray, weights: Any = None, **settings: Any) -> dict[str, Any]:
         source = {"call": "network:network", "args": {"scale": 2.0}, "weights": weights}
         return self.cell([self.tensor("x", sets)], _source=source, **settings)
 
-    def run_with(self, sets: np.ndarray, **options: Any) -> Dict[str, np.ndarray]:
+    def run_with(self, sets: np.ndarray, **options: Any) -> dict[str, np.ndarray]:
         self.last = self.prepared("pytorch", self.network(sets, _options=options))
         return self.outputs(self.last)
 
@@ -160,7 +163,10 @@ class Pytorch(AdapterTest):
         self.assertEqual([(name, array.shape) for name, array in eager.items()], [("logits", (2, 4)), ("rest_0", ())])
         self.assertNotIn("build_ns", self.last.values)
         for options, tolerance in (
-            ({"channels_last": True}, 1e-5), ({"autocast": "bf16"}, 0.05), ({"dtype": "bf16"}, 0.1), ({"inter_threads": 2}, 1e-6),
+            ({"channels_last": True}, 1e-5),
+            ({"autocast": "bf16"}, 0.05),
+            ({"dtype": "bf16"}, 0.1),
+            ({"inter_threads": 2}, 1e-6),
         ):
             with self.subTest(options):
                 found = self.run_with(images(), **options)
@@ -174,8 +180,10 @@ class Pytorch(AdapterTest):
                 self.assertEqual(self.run_with(images(), mode=mode)["logits"].shape, (2, 4))
                 self.assertGreater(self.last.values["build_ns"], 0)
             else:
-                words = "mode %s needs torch 2" % mode
-                self.failure(self.refused("pytorch", self.network(images(), _options={"mode": mode})), "provider", words)
+                words = f"mode {mode} needs torch 2"
+                self.failure(
+                    self.refused("pytorch", self.network(images(), _options={"mode": mode})), "provider", words
+                )
 
     def test_torchscript_is_built_before_the_first_inference(self) -> None:
         # TorchScript has no mappings whose values differ in type.
@@ -187,7 +195,8 @@ class Pytorch(AdapterTest):
             self.assertGreater(self.last.values["build_ns"], self.last.values["first_inference_ns"])
 
     def test_what_is_refused(self) -> None:
-        def fails(kind: str, words: str, sets: np.ndarray = images(), **settings: Any) -> None:
+        def fails(kind: str, words: str, sets: Any = None, **settings: Any) -> None:
+            sets = images() if sets is None else sets
             self.failure(self.refused("pytorch", self.network(sets, **settings)), kind, words)
 
         fails("provider", "none of eager", _options={"mode": "fast"})
@@ -197,7 +206,9 @@ class Pytorch(AdapterTest):
         fails("operator", "channels", sets=images()[:, :, :2])
         fails("shape", "can't convert np.ndarray", sets=np.array([["a", "b"]]))
         source = {"call": "network:no_network", "args": {}, "weights": None}
-        self.failure(self.refused("pytorch", self.cell(_source=source)), "model", "returned a int, not a torch.nn.Module")
+        self.failure(
+            self.refused("pytorch", self.cell(_source=source)), "model", "returned a int, not a torch.nn.Module"
+        )
 
 
 @needs("onnx")
@@ -213,7 +224,9 @@ class OnnxFiles(AdapterTest):
         weights = helper.make_tensor("w", TensorProto.FLOAT, [3, 2], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
         nodes = [helper.make_node("Identity", ["w"], ["v"]), helper.make_node("MatMul", ["x", "v"], ["y"])]
         model = helper.make_model(
-            helper.make_graph(nodes, "g", [x], [y], [weights]), opset_imports=[helper.make_opsetid("", 13)], ir_version=8
+            helper.make_graph(nodes, "g", [x], [y], [weights]),
+            opset_imports=[helper.make_opsetid("", 13)],
+            ir_version=8,
         )
         onnx.save(model, str(self.folder / "model.onnx"))
         return str(self.folder / "model.onnx")
@@ -232,7 +245,11 @@ class OnnxFiles(AdapterTest):
         self.assertTrue(parent.ready["placement"]["dynamic_outputs"])
         self.assertFalse(self.check("onnxruntime", outputs={"y": [2, 2]}).ready["placement"]["dynamic_outputs"])
         self.check("onnxruntime", _options={"io_binding": False})
-        settings = {"graph_optimization": "disabled", "session": {"session.intra_op.allow_spinning": "0"}, "provider": {}}
+        settings = {
+            "graph_optimization": "disabled",
+            "session": {"session.intra_op.allow_spinning": "0"},
+            "provider": {},
+        }
         self.check("onnxruntime", _settings=settings)
         cell = self.cell([self.tensor("x", np.ones((1, 2, 3), np.float32))], _model=self.model(), _device="migraphx")
         self.failure(self.refused("onnxruntime", cell), "provider", "no provider for migraphx")

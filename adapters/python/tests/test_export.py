@@ -6,10 +6,9 @@ import os
 import subprocess
 import sys
 import unittest
-from typing import Any, Dict
+from typing import Any
 
 import numpy as np
-
 from parent import PACKAGE
 from test_adapters import NETWORK, AdapterTest, needs
 
@@ -21,9 +20,13 @@ class ExportTest(AdapterTest):
 
     def export(self, **changes: Any) -> "subprocess.CompletedProcess[str]":
         self.adapter(NETWORK, "network.py")
-        request: Dict[str, Any] = {
-            "call": "network:network", "args": {"scale": 2.0}, "path": [str(self.folder)], "tensors": [TENSOR],
-            "sizes": {"batch": 2, "side": 8}, "folder": str(self.folder),
+        request: dict[str, Any] = {
+            "call": "network:network",
+            "args": {"scale": 2.0},
+            "path": [str(self.folder)],
+            "tensors": [TENSOR],
+            "sizes": {"batch": 2, "side": 8},
+            "folder": str(self.folder),
         }
         path = self.folder / "request.json"
         path.write_text(json.dumps({**request, **changes}))
@@ -61,7 +64,11 @@ class Export(ExportTest):
         torch.save(changed, str(self.folder / "changed.pt"))
         results = []
         for weights in (None, "weights.pt", "changed.pt"):
-            source = {"call": "network:network", "args": {"scale": 2.0}, "weights": weights and str(self.folder / weights)}
+            source = {
+                "call": "network:network",
+                "args": {"scale": 2.0},
+                "weights": weights and str(self.folder / weights),
+            }
             tensor = self.tensor("x", np.ones((1, 2, 3, 8, 8), np.float32))
             results.append(self.outputs(self.prepared("pytorch", self.cell([tensor], _source=source)))["logits"])
         np.testing.assert_array_equal(results[0], results[1])
@@ -78,11 +85,13 @@ class Export(ExportTest):
             return [length.dim_param or length.dim_value for length in value.type.tensor_type.shape.dim]
 
         self.assertEqual([(value.name, shape(value)) for value in graph.input], [("x", ["batch", 3, "side", 8])])
-        self.assertEqual([(value.name, shape(value)) for value in graph.output], [("logits", ["batch", 4]), ("rest_0", [])])
+        self.assertEqual(
+            [(value.name, shape(value)) for value in graph.output], [("logits", ["batch", 4]), ("rest_0", [])]
+        )
 
     def test_what_cannot_be_exported(self) -> None:
         self.fails("returned a int, not a torch.nn.Module", call="network:no_network", args={})
-        self.fails("no_module is not installed for %s" % sys.executable, call="no_module:network")
+        self.fails(f"no_module is not installed for {sys.executable}", call="no_module:network")
         self.fails("-m pip install no_module", call="no_module:network")
         self.fails("has no `absent`", call="network:absent")
         self.fails("there is no size for dimension `side` of `x`", sizes={"batch": 2})
@@ -94,7 +103,7 @@ class WithoutTorch(ExportTest):
     def test_torch_is_named_with_its_pip_line(self) -> None:
         (self.folder / "torch.py").write_text("raise ModuleNotFoundError('none', name='torch')")
         self.paths = [str(self.folder), str(PACKAGE)]
-        self.fails("torch is not installed for %s: %s -m pip install torch" % (sys.executable, sys.executable))
+        self.fails(f"torch is not installed for {sys.executable}: {sys.executable} -m pip install torch")
 
 
 if __name__ == "__main__":

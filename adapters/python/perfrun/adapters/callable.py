@@ -1,12 +1,12 @@
 """Anything in Python: a function `module:function`, called once for each inference.
 
-The function gets the input arrays by name, as keyword arguments. Without `setup`, the `args` of the model are further
-keyword arguments of each call. With `setup: module:function`, `args` are those of `setup`, which is called once, as load
-time; what it returns is the first argument of each call.
+The function gets the input arrays as keyword arguments, by name. Without `setup`, the `args` of the model are keyword
+arguments of each call. With `setup: module:function`, `args` are those of `setup`, which is called once and counts as
+load time; what it returns is the first argument of each call.
 """
 
 import platform
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from perfrun.source import named, resolve
 class Adapter:
     """One function, and what `setup` returned."""
 
-    def describe(self) -> Tuple[str, Dict[str, str], List[str]]:
+    def describe(self) -> tuple[str, dict[str, str], list[str]]:
         return "python " + platform.python_version(), {}, ["cpu"]
 
     def load(self, cell: Any) -> None:
@@ -26,7 +26,7 @@ class Adapter:
         if cell.device != "cpu":
             raise Failure("provider", "a Python function does not say where it runs: only cpu is possible")
         run = resolve(cell.source["call"])
-        args: Dict[str, Any] = cell.source.get("args") or {}
+        args: dict[str, Any] = cell.source.get("args") or {}
         setup = cell.options.get("setup")
         if setup is None:
             self.call = lambda arrays: run(**arrays, **args)
@@ -34,8 +34,8 @@ class Adapter:
             state = resolve(setup)(**args)
             self.call = lambda arrays: run(state, **arrays)
 
-    def inputs(self, arrays: Dict[str, np.ndarray]) -> Dict[str, np.ndarray]:
+    def inputs(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return arrays
 
-    def outputs(self, result: Any) -> Dict[str, Any]:
+    def outputs(self, result: Any) -> dict[str, Any]:
         return named(result)

@@ -1,6 +1,6 @@
 """OpenVINO through its own API, on an ONNX file. Inputs are set before the clock starts, outputs are read after it."""
 
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -11,32 +11,32 @@ from perfrun.failure import Failure
 class Adapter:
     """One compiled model, with an inference request for each input set."""
 
-    def describe(self) -> Tuple[str, Dict[str, str], List[str]]:
+    def describe(self) -> tuple[str, dict[str, str], list[str]]:
         self.core = ov.Core()
-        version = ov.__version__.split("-")[0]
-        return "openvino " + version, {"openvino": ov.__version__}, [name.lower() for name in self.core.available_devices]
+        version, devices = ov.__version__.split("-")[0], self.core.available_devices
+        return "openvino " + version, {"openvino": ov.__version__}, [device.lower() for device in devices]
 
     def load(self, cell: Any) -> None:
         if not cell.model:
             raise Failure("model", "OpenVINO needs an ONNX file")
         device = cell.device.upper()
         if device.split(".")[0] not in {name.split(".")[0] for name in self.core.available_devices}:
-            raise Failure("provider", "OpenVINO finds %s here, not %s" % (self.core.available_devices, device))
+            raise Failure("provider", f"OpenVINO finds {self.core.available_devices} here, not {device}")
         model = self.core.read_model(cell.model)
         self.names = [output.get_any_name() for output in model.outputs]
         self.elements = {tensor["name"]: tensor["element"] for tensor in cell.tensors}
         model.reshape({tensor["name"]: tensor["shape"] for tensor in cell.tensors})
         self.compiled = self.core.compile_model(model, device, self._config(cell, device))
 
-    def _config(self, cell: Any, device: str) -> Dict[str, Any]:
-        config: Dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+    def _config(self, cell: Any, device: str) -> dict[str, Any]:
+        config: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
         if cell.threads and device == "CPU":
             config["INFERENCE_NUM_THREADS"] = cell.threads
         if "precision_hint" in cell.options:
             config["INFERENCE_PRECISION_HINT"] = cell.options["precision_hint"]
         return {**config, **cell.options["config"]}
 
-    def inputs(self, arrays: Dict[str, np.ndarray]) -> Any:
+    def inputs(self, arrays: dict[str, np.ndarray]) -> Any:
         request = self.compiled.create_infer_request()
         for name, array in arrays.items():
             request.set_tensor(name, self._tensor(array, self.elements[name]))
@@ -54,7 +54,7 @@ class Adapter:
         request.infer()
         return request
 
-    def outputs(self, request: Any) -> Dict[str, np.ndarray]:
+    def outputs(self, request: Any) -> dict[str, np.ndarray]:
         tensors = [request.get_output_tensor(index) for index in range(len(self.names))]
         return {name: self._array(tensor) for name, tensor in zip(self.names, tensors)}
 
@@ -65,7 +65,7 @@ class Adapter:
             return (tensor.data.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         return np.array(tensor.data)
 
-    def placement(self, _request: Any) -> Dict[str, int]:
+    def placement(self, _request: Any) -> dict[str, int]:
         """Operators of the compiled model by the device that runs them."""
         devices = self.compiled.get_property("EXECUTION_DEVICES")
         places = [str(device).split(".")[0].lower() for device in ([devices] if isinstance(devices, str) else devices)]

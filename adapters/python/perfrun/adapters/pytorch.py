@@ -4,7 +4,8 @@ A model comes from a Python function, or from an ONNX file through onnx2torch. O
 """
 
 import contextlib
-from typing import Any, Dict, List, Tuple
+import functools
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ NEEDED = {"compile": (2, 0), "export": (2, 1)}  # The first versions that have t
 class Adapter:
     """One model, with one input set for each prepared tuple of tensors."""
 
-    def describe(self) -> Tuple[str, Dict[str, str], List[str]]:
+    def describe(self) -> tuple[str, dict[str, str], list[str]]:
         about = {"torch": torch.__version__}
         with contextlib.suppress(Exception):  # It may be missing, or made for another torch.
             import torchvision
@@ -34,7 +35,9 @@ class Adapter:
     def load(self, cell: Any) -> None:
         options = cell.options
         self.mode, self.compile_mode = options["mode"], options.get("compile_mode")
-        self.is_cuda, self.events, self.used = cell.device_type == "cuda", [], 0
+        self.is_cuda = cell.device_type == "cuda"
+        self.events: list[Any] = []  # Pairs, of which so many were used since they were read last.
+        self.used = 0
         self._check(cell, options.get("autocast"))
         self.device = torch.device(cell.device)
         if cell.threads:
@@ -43,7 +46,8 @@ class Adapter:
             torch.set_num_interop_threads(options["inter_threads"])
         torch.set_grad_enabled(False)  # Not inference_mode, which torch.compile does not like (pytorch#114119).
         self.elements = {tensor["name"]: tensor["element"] for tensor in cell.tensors}
-        self.names, self.output_names = list(self.elements), None
+        self.names: list[str] = list(self.elements)
+        self.output_names: list[str] = []  # Of an ONNX file.
         model = torch_model(cell.source) if cell.source else self._from_onnx(cell.model)
         self.dtype = TYPES[options["dtype"]]
         self.memory_format = torch.channels_last if options["channels_last"] else torch.contiguous_format
@@ -56,17 +60,17 @@ class Adapter:
 
     def _check(self, cell: Any, autocast: Any) -> None:
         if cell.device_type not in ("cpu", "cuda"):
-            raise Failure("provider", "the adapter runs on cpu and cuda, not on %s" % cell.device)
+            raise Failure("provider", f"the adapter runs on cpu and cuda, not on {cell.device}")
         number = int(cell.device.partition(":")[2] or 0)
         if self.is_cuda and number >= torch.cuda.device_count():
-            raise Failure("provider", "torch %s does not find %s here" % (torch.__version__, cell.device))
+            raise Failure("provider", f"torch {torch.__version__} does not find {cell.device} here")
         if self.compile_mode and self.mode != "compile":
-            raise Failure("provider", "option `compile_mode` needs `mode: compile`; the mode is %s" % self.mode)
+            raise Failure("provider", f"option `compile_mode` needs `mode: compile`; the mode is {self.mode}")
         if RELEASE < NEEDED.get(self.mode, (0, 0)):
             needed = "%d.%d" % NEEDED[self.mode]
-            raise Failure("provider", "mode %s needs torch %s; this is %s" % (self.mode, needed, torch.__version__))
+            raise Failure("provider", f"mode {self.mode} needs torch {needed}; this is {torch.__version__}")
         if autocast == "fp16" and not self.is_cuda and RELEASE < (2, 3):
-            text = "autocast to fp16 on the CPU needs torch 2.3; this is %s, which has bf16" % torch.__version__
+            text = f"autocast to fp16 on the CPU needs torch 2.3; this is {torch.__version__}, which has bf16"
             raise Failure("provider", text)
 
     def _from_onnx(self, path: str) -> torch.nn.Module:
@@ -74,16 +78,18 @@ class Adapter:
             import onnx
             import onnx2torch
         except ModuleNotFoundError as error:
-            raise missing(error.name or "onnx2torch")
+            raise missing(error.name or "onnx2torch") from error
         model = onnx.load(path)
         constants = {constant.name for constant in model.graph.initializer}
         self.names = [value.name for value in model.graph.input if value.name not in constants]
         self.output_names = [value.name for value in model.graph.output]
         try:
-            _fold(model.graph)
+            _fold(model)
             return onnx2torch.convert(model).eval()
         except Exception as error:
-            raise Failure("operator", "onnx2torch cannot convert the model: %s: %s" % (type(error).__name__, error))
+            raise Failure(
+                "operator", f"onnx2torch cannot convert the model: {type(error).__name__}: {error}"
+            ) from error
 
     def _with_autocast(self, run: Any, **settings: Any) -> Any:
         if not self.autocast:
@@ -95,23 +101,26 @@ class Adapter:
 
         return within
 
-    def inputs(self, arrays: Dict[str, np.ndarray]) -> Tuple[torch.Tensor, ...]:
+    def inputs(self, arrays: dict[str, np.ndarray]) -> tuple[torch.Tensor, ...]:
         return tuple(self._tensor(arrays[name], self.elements[name]) for name in self.names)
 
     def _tensor(self, array: np.ndarray, element: str) -> torch.Tensor:
-        tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if element == "bfloat16" else torch.from_numpy(array)
+        if element == "bfloat16":
+            tensor = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        else:
+            tensor = torch.from_numpy(array)
         if tensor.is_floating_point():
             tensor = tensor.to(self.dtype)
         tensor = tensor.to(self.device)
         return tensor.contiguous(memory_format=self.memory_format) if tensor.dim() == 4 else tensor
 
-    def build(self, prepared: Tuple[torch.Tensor, ...]) -> bool:
+    def build(self, prepared: tuple[torch.Tensor, ...]) -> bool:
         """Compiles, and calls as often as that takes to end: TorchScript specialises in its second call."""
         if self.mode == "eager":
             return False
         if self.mode == "torchscript":
             # Casts become part of the trace: it must not find cast weights in a cache. Outputs may be mappings.
-            trace = lambda: torch.jit.trace(self.model, prepared, check_trace=False, strict=False)
+            trace = functools.partial(torch.jit.trace, self.model, prepared, check_trace=False, strict=False)
             traced = self._with_autocast(trace, cache_enabled=False)()
             self.run = torch.jit.optimize_for_inference(torch.jit.freeze(traced))
         elif self.mode == "compile":
@@ -123,10 +132,10 @@ class Adapter:
             self.call(prepared)
         return True
 
-    def _call(self, prepared: Tuple[torch.Tensor, ...]) -> Any:
+    def _call(self, prepared: tuple[torch.Tensor, ...]) -> Any:
         return self.run(*prepared)
 
-    def _timed(self, prepared: Tuple[torch.Tensor, ...]) -> Any:
+    def _timed(self, prepared: tuple[torch.Tensor, ...]) -> Any:
         if self.used == len(self.events):
             self.events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
         begin, end = self.events[self.used]
@@ -141,7 +150,7 @@ class Adapter:
         events, self.used = self.events[: self.used], 0
         return int(1e6 * sum(begin.elapsed_time(end) for begin, end in events))
 
-    def outputs(self, result: Any) -> Dict[str, np.ndarray]:
+    def outputs(self, result: Any) -> dict[str, np.ndarray]:
         found = {name: self._array(value) for name, value in named(result).items()}
         if self.output_names and len(self.output_names) == len(found):
             return dict(zip(self.output_names, found.values()))
@@ -153,11 +162,11 @@ class Adapter:
         value = value.detach().cpu().contiguous()
         return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
 
-    def placement(self, result: Any) -> Dict[str, int]:
+    def placement(self, result: Any) -> dict[str, int]:
         """Device types of the parameters, and of the outputs, which say where the model ran."""
         places = [value.device.type for value in named(result).values() if isinstance(value, torch.Tensor)]
         if self.is_cuda and "cuda" not in places:
-            raise Failure("provider", "the outputs are not on %s" % self.device)
+            raise Failure("provider", f"the outputs are not on {self.device}")
         places += [parameter.device.type for parameter in self.model.parameters()]
         return {place: places.count(place) for place in places}
 
@@ -165,7 +174,7 @@ class Adapter:
         if self.is_cuda:
             torch.cuda.reset_peak_memory_stats(self.device)
 
-    def metrics(self) -> Dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Peaks of PyTorch's own allocator; nothing on the CPU, where it keeps none."""
         if not self.is_cuda:
             return {}
@@ -173,11 +182,12 @@ class Adapter:
         return {"peak_allocated_bytes": peaks[0], "peak_reserved_bytes": peaks[1]}
 
 
-def _fold(graph: Any) -> None:
-    """Computes weights that nodes make of weights, which onnx2torch cannot read: PyTorch's exporter shares weights by Identity."""
+def _fold(model: Any) -> None:
+    """Computes weights that nodes make of weights, which onnx2torch cannot read: PyTorch's exporter shares some so."""
     from onnx import numpy_helper
     from onnx.reference import ReferenceEvaluator
 
+    graph = model.graph
     weights = {weight.name: weight for weight in graph.initializer}
     results = {value.name for value in graph.output}
     for node in [node for node in graph.node if node.op_type in ("Identity", "ConstantOfShape")]:
@@ -187,3 +197,4 @@ def _fold(graph: Any) -> None:
             weights[name] = numpy_helper.from_array(ReferenceEvaluator(node).run(None, given)[0], name)
             graph.initializer.append(weights[name])
             graph.node.remove(node)
+            model.ir_version = max(model.ir_version, 4)  # Before, every weight had to be an input, too.

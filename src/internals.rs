@@ -87,7 +87,7 @@ pub mod worker {
         }
     }
     pub mod protocol {
-        pub use crate::worker::protocol::{Command, schema_text};
+        pub use crate::worker::protocol::{Command, reference_markdown, schema_text};
     }
 }
 

@@ -127,7 +127,7 @@ fn fitted(file: &Path, header: &ModelHeader, arguments: &ConvertArgs) -> Result<
         return Err(Error::refused(message, "leave out all but `batch`"));
     }
     let dataset = Dataset::of_items(file.to_owned(), arguments.items());
-    dataset::fit(&dataset, Some(header)).map_err(|problem| misfit(file, problem, arguments))
+    dataset::fit(&dataset, Some(&header.signature)).map_err(|problem| misfit(file, problem, arguments))
 }
 
 /// Activations of what is not finite have no range.

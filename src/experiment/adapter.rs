@@ -15,7 +15,7 @@ use super::{Adapter, Program};
 pub(crate) struct Declaration {
     /// Whether it makes models from Python (`python`), reads ONNX files (`onnx`), or both; the first is preferred. Empty: not
     /// said, so that both are tried.
-    pub(crate) models: Vec<ModelKind>,
+    models: Vec<ModelKind>,
     /// The settings of a variant that it heeds; the others are ONNX Runtime's.
     pub(crate) settings: Vec<String>,
     /// JSON Schema of its options; null: it checks them itself.
@@ -25,7 +25,7 @@ pub(crate) struct Declaration {
 /// What an adapter makes a model of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ModelKind {
+pub(super) enum ModelKind {
     Python,
     Onnx,
 }

@@ -35,7 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub(crate) use adapter::{Declaration, ModelKind, SHIPPED};
+pub(crate) use adapter::{Declaration, SHIPPED};
 pub use axis::Axis;
 pub(crate) use axis::{Entry, OnAxis};
 pub(crate) use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};

@@ -43,10 +43,11 @@ impl Manifest {
         })
     }
 
-    /// The libraries that cells are run with, in plan order, each with its name on the runtimes axis if there is one.
+    /// What cells are run with, in the order of the specification, each with its name if it names any.
     pub fn libraries(&self) -> impl Iterator<Item = (Option<&str>, RuntimeUsed)> {
-        let named = self.plan.names_of::<RuntimeIndex>().iter().zip(&self.runtimes).enumerate();
-        let named = named.filter_map(|(index, (name, used))| Some((Some(name.as_str()), used.as_ref()?, index)));
+        let named = self.experiment.runtimes.iter().zip(&self.runtimes).enumerate();
+        let named =
+            named.filter_map(|(index, (runtime, used))| Some((Some(runtime.name.as_str()), used.as_ref()?, index)));
         let alone = self.runtime.iter().map(|used| (None, used, 0));
         alone.chain(named).map(|(name, used, index)| (name, self.as_it_said(used, index.into())))
     }

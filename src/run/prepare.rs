@@ -16,7 +16,9 @@ use super::duet::{self, DuetError};
 use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
 use super::programs;
-use crate::experiment::{Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source};
+use crate::experiment::{
+    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
+};
 use crate::machine::host::cores::split_allowed_cores;
 use crate::machine::kernel::Kernel;
 use crate::plan::{self, Cell, Facts, Plan, Skip};
@@ -60,7 +62,10 @@ impl Prepared {
         let needed: BTreeSet<(usize, usize)> = self.plan.runnable().map(|(_, cell)| place(cell)).collect();
         for (index, program) in &libraries.programs {
             let Some(runtime) = experiment.runtimes.get(*index) else { continue };
-            let answer = programs::ask(runtime, program, interrupts)?;
+            let cells = self.plan.runnable().map(|(_, cell)| cell).filter(|cell| place(cell).0 == *index);
+            let variants: BTreeSet<VariantIndex> = cells.map(Cell::variant).collect();
+            let variants: Vec<&Variant> = variants.into_iter().map(|variant| &experiment.variants[variant]).collect();
+            let answer = programs::ask(runtime, program, &variants, interrupts)?;
             let cells = self.plan.cells.iter().enumerate().filter(|(_, cell)| place(cell).0 == *index);
             let skips: Vec<(usize, Skip)> =
                 cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();
@@ -116,7 +121,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     let why_not = |device: &Device| devices::why_not(device, &Kernel::here()).filter(|_| opens_library);
     let devices: Vec<Option<Skip>> = experiment.devices.iter().map(why_not).collect();
     for (index, model) in models.iter_mut().enumerate() {
-        model.data = dataset::of_model(experiment, index, model.header.as_ref())?;
+        model.data = dataset::of_model(experiment, index, model.interface.as_ref().map(Interface::signature))?;
     }
     let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
     let classes = experiment.devices.iter().map(|device| ProviderClass::of(&device.provider)).collect();

@@ -1,10 +1,11 @@
 //! Programs in place of ONNX Runtime, before anything is measured: who they are, and which cells they cannot run.
 
+use serde_json::Value;
 use tracing::info;
 
 use super::session::Session;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Device, Experiment, Precision, Runtime, Source};
+use crate::experiment::{Device, Experiment, Precision, Runtime, Source, Variant};
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::prepare::programs::PreparedProgram;
 use crate::vocabulary::quantity::Nanos;
@@ -44,6 +45,7 @@ impl SelfDescription {
 pub(super) fn ask(
     runtime: &Runtime,
     program: &PreparedProgram,
+    variants: &[&Variant],
     interrupts: &Interrupts,
 ) -> Result<SelfDescription, StoppedAtOnce> {
     let name = runtime.name.clone();
@@ -74,9 +76,25 @@ pub(super) fn ask(
         }
         (None, Some(greeting)) => {
             info!("runtime `{name}`: {}, {:?}", greeting.name, greeting.about);
+            if let Some(problem) = greeting.options.and_then(|schema| misfit(&schema, variants)) {
+                return Ok(absent(&problem, None));
+            }
             SelfDescription { runtime: name, devices: greeting.devices, absence: None }
         }
         (None, None) => absent("it said nothing", None),
+    })
+}
+
+/// What is wrong with the options of a variant, by what the program itself says that it takes.
+fn misfit(schema: &Value, variants: &[&Variant]) -> Option<String> {
+    let validator = match jsonschema::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(problem) => return Some(format!("the schema of its options is none: {problem}")),
+    };
+    variants.iter().find_map(|variant| {
+        let options = Value::Object(variant.options.clone());
+        let problem = validator.iter_errors(&options).next()?;
+        Some(format!("options of `{}`: {problem}", variant.name))
     })
 }
 

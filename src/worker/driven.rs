@@ -19,9 +19,11 @@ use crate::worker::measure::warm::{Warming, WarmupStatus};
 /// and the rule is asked often.
 const FIRST_SLICE: Nanos = Nanos::from_millis(10);
 
-/// What a message, the interpreter's loop and a look at outputs take outside of a worker's clock, for each sample and once.
-const PER_SAMPLE: Duration = Duration::from_micros(20);
-const ONCE: Duration = Duration::from_millis(100);
+/// What an interpreter's loop takes between two samples.
+const BETWEEN_SAMPLES: Duration = Duration::from_micros(20);
+
+/// What a command takes besides its inferences: messages, an interpreter's garbage, a look at outputs.
+const PER_COMMAND: Duration = Duration::from_millis(150);
 
 /// Loading includes reading inputs and looking at outputs.
 const AROUND_LOAD: Duration = Duration::from_millis(500);
@@ -69,26 +71,37 @@ impl WorkerSession<'_> {
     }
 
     fn measure(&mut self, rule: Stop, iterations: u32, tick: Tick<'_>) -> Result<(), Ended> {
-        let (began, mut stopping) = (Instant::now(), Stopping::new(rule));
-        // Each slice begins with iterations that nobody times, and a look at the outputs computes them once more.
-        let mut untimed = 1;
+        let mut stopping = Stopping::new(rule);
+        // What the samples do not account for: gaps between them, and what is still under way when they end, which the next
+        // command has to wait for.
+        let (mut waited, mut untimed) = (Duration::ZERO, Duration::ZERO);
+        let mut longest = Duration::ZERO;
         loop {
             let counted = &self.validator.run.data.measured;
-            let (most, time) = stopping.until_next(counted.len(), counted.span_ns());
+            let before = counted.len();
+            let (most, time) = stopping.until_next(before, counted.span_ns());
+            let began = Instant::now();
             self.slice(Nanos(time), most, iterations, tick)?;
-            untimed += iterations;
+            waited += began.elapsed();
             let counted = &self.validator.run.data.measured;
+            let taken = before..counted.len();
+            let span = Duration::from_nanos(counted.part_span_ns(taken.clone()));
+            let timed = &counted.duration_ns[taken.clone()];
+            longest = longest.max(Duration::from_nanos(timed.iter().copied().max().unwrap_or_default()));
+            let between = span.saturating_sub(Duration::from_nanos(timed.iter().sum()));
+            untimed += between.saturating_sub(BETWEEN_SAMPLES * taken.len() as u32);
+            // Before the first sample come iterations that nobody times.
+            untimed += began.elapsed().saturating_sub(span + longest + PER_COMMAND);
             if let Some(reason) = stopping.check(&counted.duration_ns, counted.span_ns()) {
                 self.validator.run.data.stop_reason = Some(reason);
                 break;
             }
         }
+        let began = Instant::now();
         self.ask(&Command::Check, tick)?;
-        let counted = &self.validator.run.data.measured;
-        let timed = Duration::from_nanos(self.validator.run.data.measured_ns());
-        let longest = counted.duration_ns.iter().copied().max().unwrap_or_default() / u64::from(iterations.max(1));
-        let known = timed + Duration::from_nanos(longest) * untimed + PER_SAMPLE * counted.len() as u32 + ONCE;
-        self.tell_untimed(metric::UNTIMED, began.elapsed(), known);
+        waited += began.elapsed();
+        untimed += began.elapsed().saturating_sub(longest * 2 + PER_COMMAND);
+        self.tell_share(metric::UNTIMED, untimed, waited);
         Ok(())
     }
 
@@ -112,16 +125,16 @@ impl WorkerSession<'_> {
             return Ok(());
         }
         let told = Duration::from_nanos(told.into_iter().flatten().map(|ns| ns.max(0.0) as u64).sum());
-        if told > waited + ONCE {
+        if told > waited + PER_COMMAND {
             let text = format!("the worker reports {told:.3?} for loading, but was done after {waited:.3?}");
             return Err(Failure::new(FailureKind::Protocol, text));
         }
-        self.tell_untimed(metric::UNTIMED_LOAD, waited, told + AROUND_LOAD);
+        self.tell_share(metric::UNTIMED_LOAD, waited.saturating_sub(told + AROUND_LOAD), waited);
         Ok(())
     }
 
-    fn tell_untimed(&mut self, metric: Metric, waited: Duration, known: Duration) {
-        let share = waited.saturating_sub(known).as_secs_f64() / waited.as_secs_f64().max(1e-9);
+    fn tell_share(&mut self, metric: Metric, part: Duration, whole: Duration) {
+        let share = part.as_secs_f64() / whole.as_secs_f64().max(1e-9);
         self.validator.run.data.metrics.insert(metric.name.to_owned(), share);
     }
 }

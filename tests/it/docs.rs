@@ -37,6 +37,7 @@ fn the_reference_is_current() {
     check_generated("docs/reference/spec-full.yaml", &perfrun::internals::spec::full_example());
     check_generated("docs/reference/results.md", &perfrun::internals::results::reference_markdown());
     check_generated("docs/reference/codes.md", &perfrun::internals::vocabulary::code::reference_markdown());
+    check_generated("docs/reference/worker-protocol.md", &perfrun::internals::worker::protocol::reference_markdown());
     check_generated("docs/reference/exit-codes.md", &perfrun::internals::ui::error::exit_codes_markdown());
 }
 

@@ -32,6 +32,7 @@ mod need;
 mod onnxruntime;
 mod pipeline;
 mod profile;
+mod programs;
 mod records;
 mod report;
 mod results;

@@ -58,6 +58,10 @@ needs! {
     openvino: PathBuf = || path(runtime::install_plugin(Plugin::Openvino, &cache(), &mut |_| {}));
     /// A folder of Python packages: DuckDB and jq.
     duckdb: PathBuf = check_it_yourself::install;
+    /// A Python with NumPy.
+    numpy: &'static str = || python_with("numpy");
+    /// A Python with PyTorch and torchvision.
+    torch: &'static str = || python_with("torch, torchvision, numpy");
     /// A machine without a GPU of NVIDIA.
     no_nvidia_driver: () = || match Path::new("/dev/nvidiactl").exists() {
         true => Err("/dev/nvidiactl is there".to_owned()),
@@ -98,6 +102,15 @@ fn cache() -> PathBuf {
 
 fn path(library: Result<Library, RuntimeError>) -> Result<PathBuf, String> {
     library.map(|library| library.path).map_err(|error| error.to_string())
+}
+
+/// The first Python that has these modules.
+fn python_with(modules: &str) -> Result<&'static str, String> {
+    let imports = format!("import {modules}");
+    let has =
+        |python: &&str| Command::new(python).args(["-c", &imports]).output().is_ok_and(|done| done.status.success());
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    found.ok_or_else(|| format!("no Python here has {modules}; apt: python3-numpy, python3-torch, python3-torchvision"))
 }
 
 /// The driver that is named, or Chromium's, with the loader that finds it.

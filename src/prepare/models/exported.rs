@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Adapter, Experiment, ModelKind, Program, PythonModel};
+use crate::experiment::{Adapter, Experiment, Program, PythonModel};
 use crate::prepare::programs::python_command;
 
 /// What a free size is in the example that is traced, where the specification gives no other. One would be taken for a
@@ -22,7 +22,7 @@ const USUAL_SIZE: u64 = 2;
 /// Whether some runtime reads the ONNX file of a model that Python makes.
 pub(super) fn is_needed(experiment: &Experiment) -> bool {
     let reads_onnx = |program: &Program| match program {
-        Program::Adapter { .. } => !program.declaration().models.first().is_some_and(|kind| *kind == ModelKind::Python),
+        Program::Adapter { .. } => !program.declaration().takes_python(),
         Program::Command { .. } => true,
     };
     let runtimes = &experiment.runtimes;

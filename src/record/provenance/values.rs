@@ -106,9 +106,15 @@ pub(super) fn datasets(manifest: &Manifest) -> Value {
 }
 
 pub(super) fn runtimes(manifest: &Manifest) -> Value {
+    // What is no library of ONNX Runtime.
+    let program = |name: Option<&str>| {
+        let runtime = manifest.experiment.runtimes.iter().find(|runtime| Some(runtime.name.as_str()) == name)?;
+        runtime.program.as_ref().map(|_| true)
+    };
     let library = |(name, used): (Option<&str>, RuntimeUsed)| {
         json!({
             "name": name, "version": used.version, "build": used.build, "package": used.package, "sha256": used.sha256,
+            "program": program(name),
         })
     };
     manifest.libraries().map(library).collect()

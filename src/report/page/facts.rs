@@ -131,8 +131,14 @@ pub(super) fn runtimes(results: &Results) -> Option<String> {
         let shown = name.or(version).unwrap_or("of unknown version");
         if known.is_empty() || name.is_none() { shown.to_owned() } else { format!("{shown} ({})", known.join(" ")) }
     };
-    let libraries: Vec<String> = rows(results, "runtimes").map(one).collect();
-    results.method.reads_models().then(|| format!("ONNX Runtime {}", list(&libraries)).trim().to_owned())
+    let (programs, libraries): (Vec<&Value>, Vec<&Value>) =
+        rows(results, "runtimes").partition(|row| row["program"].as_bool().unwrap_or(false));
+    let libraries: Vec<String> = libraries.into_iter().map(one).collect();
+    let mut all: Vec<String> = programs.into_iter().map(one).collect();
+    if !libraries.is_empty() || all.is_empty() {
+        all.insert(0, format!("ONNX Runtime {}", list(&libraries)).trim().to_owned());
+    }
+    results.method.reads_models().then(|| list(&all))
 }
 
 /// `ONNX Runtime 1.31.1, 2 threads`, before anything ran; `None` where no library does.

@@ -23,7 +23,7 @@ use crate::data::array::{Array, save_npy};
 use crate::experiment::{AccuracyMetric, Dataset, Experiment, Values};
 use crate::worker::backend::TensorRequest;
 use crate::worker::{Data, Feed};
-use onnx::ModelHeader;
+use onnx::Signature;
 
 /// A model's data.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,14 +34,14 @@ pub struct ModelData {
     pub fitted: Fitted,
 }
 
-/// The data of a model, fitted to it. Without a header, as with the mock backend, every array that is no label is an
+/// The data of a model, fitted to it. Without a signature, as with the mock backend, every array that is no label is an
 /// input.
 ///
 /// # Errors
 ///
 /// A dataset that cannot be read, or that does not fit.
-pub(crate) fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<ModelData, DatasetError> {
-    let fitted = fit::fit(dataset, &Source::open(dataset)?, header.map(|header| &header.signature))?;
+pub(crate) fn fit(dataset: &Dataset, signature: Option<&Signature>) -> Result<ModelData, DatasetError> {
+    let fitted = fit::fit(dataset, &Source::open(dataset)?, signature)?;
     Ok(ModelData { dataset: dataset.clone(), fitted })
 }
 
@@ -49,17 +49,17 @@ pub(crate) fn fit(dataset: &Dataset, header: Option<&ModelHeader>) -> Result<Mod
 ///
 /// # Errors
 ///
-/// A dataset that cannot be read, or that does not fit a model whose header could be read.
+/// A dataset that cannot be read, or that does not fit a model that could be read.
 pub(super) fn of_model(
     experiment: &Experiment,
     index: usize,
-    header: Option<&ModelHeader>,
+    signature: Option<&Signature>,
 ) -> Result<Option<ModelData>, PrepareError> {
     let has_names_only = !experiment.backend.reads_models();
     let dataset = experiment.dataset_of(index as u32);
     // What cannot be read fails when it is loaded, with the runtime's own words.
-    let Some(dataset) = dataset.filter(|_| header.is_some() || has_names_only) else { return Ok(None) };
-    let data = fit(dataset, header).map_err(|problem| PrepareError::Dataset {
+    let Some(dataset) = dataset.filter(|_| signature.is_some() || has_names_only) else { return Ok(None) };
+    let data = fit(dataset, signature).map_err(|problem| PrepareError::Dataset {
         model: experiment.models[index].name.clone(),
         file: dataset.file.clone(),
         problem: Box::new(problem),

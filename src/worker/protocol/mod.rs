@@ -6,10 +6,12 @@
 
 mod answer;
 mod command;
+mod reference;
 
 pub(crate) use answer::{Answer, SamplePhase};
 pub(crate) use command::CommandName;
 pub use command::{Afterwards, Command};
+pub use reference::reference_markdown;
 
 use std::collections::BTreeMap;
 

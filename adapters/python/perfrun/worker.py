@@ -87,8 +87,9 @@ class Loaded:
         self.next_input = 0
         self.inferences = self.span_ns = self.cpu_ns = 0
         self.wanted_sets: int = request.get("input_sets") or 1
-        self.evicted = np.ones((request.get("evict_bytes") or 0) // 8, dtype=np.uint64)
-        self.peak_rss: Optional[int] = None
+        self.evict_bytes: int = request.get("evict_bytes") or 0
+        self.evicted: Optional[np.ndarray] = None  # Larger than the caches; `None` where they stay warm.
+        self.peak_rss: Optional[int] = None  # Of the model alone, before that was made.
 
     def _optional(self, name: str, *given: Any) -> Any:
         method = getattr(self.adapter, name, None)
@@ -128,12 +129,13 @@ class Loaded:
             "input_pool_bytes": pool_bytes,
             "dynamic_outputs": bool(getattr(self.adapter, "dynamic_outputs", False)),
         }
-        self._optional("device_ns")
         self._optional("reset")
         gc.collect()
         gc.freeze()  # So that collecting before a slice looks at what is new only.
         gc.disable()
         self.peak_rss = peak_rss_bytes()
+        if self.evict_bytes:
+            self.evicted = np.ones(self.evict_bytes // 8 + 1, dtype=np.uint64)
         send({"type": "metrics", "values": values})
         send(
             {
@@ -178,12 +180,11 @@ class Loaded:
         call, clock, sets, origin, slowdown = self.call, time.perf_counter_ns, self.sets, self.origin, self.slowdown
         device_ns: Optional[Callable[[], int]] = getattr(self.adapter, "device_ns", None)
         starts, durations, inputs, on_device = (array.array("Q") for _ in range(4))
-        cold, index = self.evicted if len(self.evicted) else None, self.next_input
-        if cold is None:
-            for _ in itertools.repeat(None, iterations):
-                call(sets[index])
-            if device_ns:
-                device_ns()
+        cold, index = self.evicted, self.next_input
+        for _ in itertools.repeat(None, iterations if cold is None else 0):
+            call(sets[index])
+        if device_ns:
+            device_ns()
         cpu_before, stop = time.process_time_ns(), clock() + spend_ns
         while True:
             prepared, times = sets[index], itertools.repeat(None, iterations)
@@ -217,7 +218,7 @@ class Loaded:
     def used(self) -> dict[str, float]:
         """What the samples so far used. Where caches are emptied, that is what used the processor."""
         values: dict[str, float] = {"clock_overhead_ns": clock_quality()["clock_overhead_ns"]}
-        is_cold = len(self.evicted) > 0
+        is_cold = self.evicted is not None
         peak = self.peak_rss if is_cold else peak_rss_bytes()
         if peak is not None:
             values["peak_rss_bytes"] = peak

@@ -259,8 +259,9 @@ class OnnxFiles(AdapterTest):
 
     @needs("openvino")
     def test_openvino(self) -> None:
-        parent = self.check("openvino", _options={"precision_hint": "f32", "config": {"ENABLE_CPU_PINNING": False}})
+        parent = self.check("openvino", _options={"precision_hint": "auto", "config": {"ENABLE_CPU_PINNING": False}})
         self.assertEqual(list(parent.ready["placement"]["nodes"]), ["cpu"])
+        self.check("openvino")
         cell = self.cell([self.tensor("x", np.ones((1, 2, 3), np.float32))], _model=self.model(), _device="gpu")
         self.failure(self.refused("openvino", cell), "provider", "not GPU")
 

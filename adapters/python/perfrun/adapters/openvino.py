@@ -32,7 +32,7 @@ class Adapter:
         config: dict[str, Any] = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
         if cell.threads and device == "CPU":
             config["INFERENCE_NUM_THREADS"] = cell.threads
-        if "precision_hint" in cell.options:
+        if cell.options["precision_hint"] != "auto":
             config["INFERENCE_PRECISION_HINT"] = cell.options["precision_hint"]
         return {**config, **cell.options["config"]}
 

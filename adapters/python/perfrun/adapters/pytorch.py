@@ -15,6 +15,8 @@ from perfrun.source import named, torch_model
 
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 RELEASE = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+# TorchScript specialises in its second call; the first ones of torch.compile may record CUDA graphs.
+CALLS = {"torchscript": 2, "compile": 3, "export": 1}
 NEEDED = {"compile": (2, 0), "export": (2, 1)}  # The first versions that have these modes.
 
 
@@ -115,7 +117,7 @@ class Adapter:
         return tensor.contiguous(memory_format=self.memory_format) if tensor.dim() == 4 else tensor
 
     def build(self, prepared: tuple[torch.Tensor, ...]) -> bool:
-        """Compiles, and calls as often as that takes to end: TorchScript specialises in its second call."""
+        """Compiles for these inputs, and calls until nothing is compiled any more."""
         if self.mode == "eager":
             return False
         if self.mode == "torchscript":
@@ -128,7 +130,7 @@ class Adapter:
         else:
             exported = torch.export.export(self.model, prepared)
             self.run = self._with_autocast(exported.module())
-        for _ in range(2 if self.mode == "torchscript" else 1):
+        for _ in range(CALLS[self.mode]):
             self.call(prepared)
         return True
 

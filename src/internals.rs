@@ -68,7 +68,8 @@ pub mod worker {
     };
     pub mod backend {
         pub use crate::worker::backend::{
-            Backend, BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, TensorRequest,
+            Backend, BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, Placement, ProgramRequest,
+            TensorRequest,
         };
         pub mod inputs {
             pub use crate::worker::backend::inputs::POOL_LIMIT_BYTES;

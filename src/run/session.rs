@@ -130,7 +130,12 @@ impl<'a> Session<'a> {
             program: program.map_or_else(|| Launch::own_worker(&job.executable), |program| program.command.clone()),
             offers_socket: program.is_some(),
             wrap: variant.wrap.clone(),
-            env: variant.env.clone(),
+            env: program
+                .map(|_| threads_for_libraries(job.manifest().threads_of(cell)))
+                .into_iter()
+                .flatten()
+                .chain(variant.env.clone())
+                .collect(),
             padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
             log: log(job, &stem),
             timeout: self.patience(job, cell),
@@ -235,6 +240,11 @@ impl<'a> Session<'a> {
     pub(super) fn start_worker(&self, launch: Launch, watch: Option<Watch>) -> WorkerSession<'a> {
         WorkerSession::start(launch, self.interrupts, 2).watched(watch)
     }
+}
+
+/// What numerical libraries read once, when they are loaded, which is before a program knows its cell.
+fn threads_for_libraries(threads: u32) -> [(String, String); 3] {
+    ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name.to_owned(), threads.to_string()))
 }
 
 /// Where the standard error of a worker goes.

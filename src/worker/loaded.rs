@@ -189,7 +189,10 @@ impl Loaded {
         let mut sampler = self.sampler();
         let samples = take_slice(&mut sampler, time, most, iterations, room)?;
         self.next_input = sampler.next_input();
-        self.look_back(before, samples.len(), samples.span_ns(), iterations);
+        // The iterations that are not timed use the processor too.
+        let touched = usize::from(self.cold.is_none());
+        let span_ns = samples.span_ns().saturating_mul((samples.len() + touched) as u64) / samples.len().max(1) as u64;
+        self.look_back(before, samples.len() + touched, span_ns, iterations);
         Ok(samples)
     }
 

@@ -5,7 +5,9 @@ use std::process::Stdio;
 
 use perfrun::internals::experiment::{Calibration, Mock, Stop, Warmup};
 use perfrun::internals::vocabulary::quantity::Nanos;
-use perfrun::internals::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest};
+use perfrun::internals::worker::backend::{
+    BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, ProgramRequest,
+};
 use perfrun::internals::worker::protocol::Command;
 use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
 
@@ -262,4 +264,67 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
     };
     let run = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();
     assert_eq!(run.failure.map(|failure| failure.kind), Some(FailureKind::Timeout));
+}
+
+/// The lines of a program that takes slices alone: warm-up of two samples, three counted ones, a look at the outputs, the end.
+const SLICES: [&str; 6] = [
+    r#"{"type":"hello","protocol":4,"worker":"server 1.2","capabilities":["prepare","slice","check"],"about":{"os":"x"}}"#,
+    "{\"type\":\"metrics\",\"values\":{\"load_ns\":1000}}\n{\"type\":\"ready\"}",
+    "{\"type\":\"samples\",\"phase\":\"measure\",\"columns\":{\"start_ns\":[1,2],\"duration_ns\":[1,1],\"input\":[0,0]}}\n{\"type\":\"done\"}",
+    "{\"type\":\"samples\",\"phase\":\"measure\",\"columns\":{\"start_ns\":[3,4,5],\"duration_ns\":[1,1,1],\"input\":[0,0,0]}}\n{\"type\":\"done\"}",
+    r#"{"type":"done","output_hash":"0"}"#,
+    DONE,
+];
+
+/// The run of such a program, one of whose lines is another, on standard input and output or where it was offered a socket.
+fn sliced(offers_socket: bool, change: impl Fn(&str) -> String) -> WorkerRun {
+    let place = Workplace::new();
+    let launch = Launch { offers_socket, ..parrot(&place, &SLICES.map(change)) };
+    let backend = BackendRequest::Program(ProgramRequest { device: "cpu".to_owned(), ..ProgramRequest::default() });
+    let plan = RunPlan {
+        request: CellRequest::new("c", backend, Vec::new()),
+        warmup: Warmup::Samples { count: 2 },
+        at_least: Nanos(0),
+        iterations: 1,
+        stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
+        afterwards: Afterwards::default(),
+        outputs: None,
+    };
+    run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap()
+}
+
+#[test]
+fn a_program_that_takes_slices_alone_is_warmed_up_and_stopped_by_perfrun() {
+    for offers_socket in [false, true] {
+        let run = sliced(offers_socket, str::to_owned);
+        assert_eq!(run.failure, None, "{:?}", run.log_tail);
+        assert_eq!((run.data.warmup.start_ns, run.data.measured.start_ns), (vec![1, 2], vec![3, 4, 5]));
+        assert!(run.data.slices.is_empty(), "they are none of the design's");
+        let placement = run.data.placement.unwrap();
+        let said = (placement.runtime_version.as_deref(), placement.build.as_deref());
+        assert_eq!(said, (Some("server 1.2"), Some("os x")));
+        assert!(run.data.metrics.contains_key("untimed_ratio"));
+    }
+}
+
+#[test]
+fn a_program_that_was_offered_a_socket_may_print_before_it_answers() {
+    let chatty = |line: &str| line.replace(r#"{"type":"hello""#, "Server 1.2, (c) us\n{\"type\":\"hello\"");
+    let run = sliced(true, chatty);
+    assert_eq!(run.failure, None, "{:?}", run.log_tail);
+    assert_eq!(run.data.measured.len(), 3);
+    // Without the offer, standard output is for messages alone.
+    broken(sliced(false, chatty).failure, "the worker wrote `Server 1.2, (c) us`");
+}
+
+#[test]
+fn times_that_cannot_be_are_a_failed_run() {
+    let load = sliced(false, |line| line.replace("\"load_ns\":1000", "\"load_ns\":90000000000"));
+    broken(load.failure, "the worker reports 90.000s for loading, but was done after");
+    let late = sliced(false, |line| line.replace("[3,4,5]", "[3,4,9000000000000]"));
+    broken(late.failure, "a sample that ends after");
+    let negative = sliced(false, |line| line.replace("\"duration_ns\":[1,1,1]", "\"duration_ns\":[1,-1,1]"));
+    broken(negative.failure, "is not the protocol");
+    let more = sliced(false, |line| line.replace("\"start_ns\":[1,2]", "\"start_ns\":[1,2,3]"));
+    broken(more.failure, "samples that are none");
 }

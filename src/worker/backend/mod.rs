@@ -21,7 +21,7 @@ pub use failure::{Failure, FailureKind};
 pub(crate) use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;
 pub use onnxruntime::OnnxruntimeRequest;
-pub(crate) use program::ProgramRequest;
+pub use program::ProgramRequest;
 pub(super) use program::write_inputs;
 pub use request::{CellRequest, TensorRequest};
 

@@ -9,6 +9,7 @@ trap 'rm -rf "$place"' EXIT
 python3 -m venv "$place/environment"
 "$place/environment/bin/pip" install --quiet --disable-pip-version-check "$wheel"
 cd "$place"
+"$place/environment/bin/python" -c "import perfrun.failure"
 # An empty cache: nothing but the environment can bring the library.
 PERFRUN_CACHE="$place/cache" "$place/environment/bin/perfrun" "$model"
 library=$(find .perfrun/records -name manifest.json -exec grep -ho '"origin": *"[^"]*"' {} + | head -1)

@@ -3,8 +3,11 @@ use std::collections::HashSet;
 use prost::Message;
 
 use super::*;
-use crate::TensorType;
+use crate::cost::cost;
+use crate::infer::{infer, unmet};
 use crate::proto::GraphProto;
+use crate::sample::point;
+use crate::{TensorType, resolve_inputs};
 use statistics::random::fnv1a64;
 
 fn graph_of(architecture: &Architecture, settings: &Settings, most_rows: usize) -> GraphProto {
@@ -58,8 +61,75 @@ fn classes_change_the_head_alone() {
     assert_eq!(logits.to_string(), "logits: float32 [batch, 10]");
 }
 
+/// The smallest of DenseNet-121 is also torchvision's `min_size`.
+#[test]
+fn images_may_have_any_side_that_leaves_something_of_them() {
+    let smallest: [(&str, u32); 6] = [
+        ("densenet121", 29),
+        ("resnet18", 1),
+        ("resnet50", 1),
+        ("efficientnet_b0", 1),
+        ("mobilenet_v2", 1),
+        ("vit_b_16", 16),
+    ];
+    assert_eq!(smallest.len(), architectures().iter().filter(|network| network.image.is_some()).count());
+    let of = |image: u32| Settings { classes: Some(10), image: Some(image), ..Settings::default() };
+    for (name, smallest) in smallest {
+        let architecture = architecture(name).unwrap();
+        let patch = architecture.image.unwrap().patch;
+        for side in [smallest, 32, 64, 96, 160, 224, 225] {
+            if !side.is_multiple_of(patch) {
+                assert_eq!(check(architecture, &of(side)), Err(ZooError::Patches { architecture: name, patch, side }));
+                continue;
+            }
+            let inputs = resolve_inputs(&signature(architecture, &of(side)).unwrap(), &point(&[("batch", 1)], &[]));
+            let inputs = inputs.unwrap().tensors;
+            assert_eq!(inputs[0].shape, [1, 3, side.into(), side.into()]);
+            let model = assemble(architecture, &of(side), 0).unwrap().finish("", VERSION);
+            assert!(unmet(&model, &inputs).is_empty(), "{name} {side}");
+            let inferred = infer(&model, &inputs);
+            assert_eq!(inferred.value("logits").and_then(|logits| logits.sizes()), Some(vec![1, 10]));
+            let is_whole = |sizes: Vec<u64>| !sizes.contains(&0);
+            for node in model.graph.iter().flat_map(|graph| &graph.node) {
+                let sizes = inferred.value(&node.output[0]).and_then(|value| value.sizes());
+                assert!(sizes.is_some_and(is_whole), "{name} {side} {}", node.name());
+            }
+            let macs = counts(architecture, &of(side)).unwrap().macs;
+            assert_eq!(cost(&model, &inferred).macs, Some(macs), "{name} {side}");
+        }
+        let side = smallest - patch;
+        assert_eq!(check(architecture, &of(side)), Err(ZooError::Image { architecture: name, side, smallest }));
+    }
+}
+
+#[test]
+fn the_side_changes_the_input_and_the_position_embeddings_alone() {
+    for architecture in architectures().iter().filter(|architecture| architecture.image.is_some()) {
+        let small = Settings { image: Some(32), ..Settings::default() };
+        let (usual, small) = (graph_of(architecture, &Settings::default(), 1), graph_of(architecture, &small, 1));
+        let differ = usual.initializer.iter().zip(&small.initializer).filter(|(usual, small)| usual != small);
+        let names: Vec<&str> = differ.map(|(usual, _)| usual.name()).collect();
+        let positions = if architecture.name == "vit_b_16" { vec!["encoder.pos_embedding"] } else { vec![] };
+        assert_eq!((names, usual.node), (positions, small.node));
+        assert_eq!(TensorType::from(&small.input[0]).to_string(), "input: float32 [batch, 3, 32, 32]");
+    }
+}
+
 #[test]
 fn settings_that_do_not_fit_are_problems() {
+    let image = |name: &str, image: u32| {
+        let settings = Settings { image: Some(image), ..Settings::default() };
+        let problem = build(architecture(name).unwrap(), &settings).unwrap_err();
+        assert_eq!(problem.setting(), "image");
+        problem.to_string()
+    };
+    assert_eq!(image("bert_tiny", 32), "`bert_tiny` takes no images, so `image` does not apply");
+    let small = "`densenet121` cannot take images of 28 x 28: at least 29, at most 8192";
+    assert_eq!(image("densenet121", 28), small);
+    let large = "`resnet18` cannot take images of 4294967295 x 4294967295: at least 1, at most 8192";
+    assert_eq!(image("resnet18", u32::MAX), large);
+    let patches = "`vit_b_16` takes images in patches of 16 x 16, so their side is a multiple of 16, not 225";
+    assert_eq!(image("vit_b_16", 225), patches);
     let refused = |name: &str, classes: u32| {
         let settings = Settings { classes: Some(classes), ..Settings::default() };
         build(architecture(name).unwrap(), &settings).unwrap_err().to_string()

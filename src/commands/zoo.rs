@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onnx::zoo::{self, Architecture};
+use onnx::zoo::{self, Architecture, Settings};
 use reading::nearest::nearest;
 use reading::plain_file;
 use serde_json::json;
@@ -23,7 +23,10 @@ pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {
         ZooAction::List { json: true } => print_json(ui, &zoo::architectures().iter().map(as_json).collect::<Vec<_>>()),
         ZooAction::List { json: false } => print(ui, &listing(ui)),
-        ZooAction::Export { network, output, classes } => export(network, output.as_deref(), *classes, ui),
+        ZooAction::Export { network, output, classes, image } => {
+            let settings = Settings { classes: *classes, image: *image, ..Settings::default() };
+            export(network, output.as_deref(), &settings, ui)
+        }
     }
 }
 
@@ -35,6 +38,7 @@ fn as_json(architecture: &Architecture) -> serde_json::Value {
         "macs": architecture.macs,
         "input": architecture.input,
         "classes": architecture.classes,
+        "image": architecture.image.map(|image| image.side),
         "source": architecture.source,
     })
 }
@@ -69,7 +73,7 @@ pub(super) fn network(name: &str) -> Result<Network, Error> {
     })
 }
 
-fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> Result<ExitCode, Error> {
+fn export(name: &str, output: Option<&Path>, settings: &Settings, ui: &Ui) -> Result<ExitCode, Error> {
     let network = network(name)?;
     let output = output.map_or_else(|| PathBuf::from(format!("{name}.onnx")), Path::to_path_buf);
     if output.exists() {
@@ -77,7 +81,7 @@ fn export(name: &str, output: Option<&Path>, classes: Option<u32>, ui: &Ui) -> R
         return Err(Error::refused(message, "name another file with `-o`, or remove it first"));
     }
     let mut tell = |_: models::Progress<'_>| {};
-    let path = models::network_file(name, network, classes, &runtime::cache_folder(), &mut tell)?;
+    let path = models::network_file(name, network, settings, &runtime::cache_folder(), &mut tell)?;
     let mut file = plain_file::open(&path).map_err(|source| Error::read(&path, source))?;
     write_with(&output, |mut copy| io::copy(&mut file, &mut copy).map(drop))?;
     print(ui, &format!("wrote {}\n", output.display()))

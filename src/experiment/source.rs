@@ -15,6 +15,9 @@ pub enum Source {
         network: Network,
         /// Classes of its classifier; `None`: as published.
         classes: Option<u32>,
+        /// The side of its images; `None`: as published.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<u32>,
     },
     /// It is fetched, and must have the check sum of the model.
     Url(String),

@@ -266,6 +266,13 @@ fn a_network_of_the_zoo_needs_no_file() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(onnx::read_header(&place.path("tiny.onnx")).unwrap().parameters, 4_385_920);
     assert_eq!(plan(&["zoo", "export", "bert_tiny", "-o", "tiny.onnx"]).status.code(), Some(2));
+    let small = ["zoo", "export", "mobilenet_v2", "--classes", "10", "--image", "32", "-o", "small.onnx"];
+    assert!(plan(&small).status.success());
+    assert!(file.with_file_name("mobilenet_v2-10-image32.onnx").exists());
+    let input = &onnx::read_header(&place.path("small.onnx")).unwrap().signature.inputs[0];
+    assert_eq!(input.to_string(), "input: float32 [batch, 3, 32, 32]");
+    let refused = plan(&["zoo", "export", "densenet121", "--image", "28"]);
+    assert!(said_on_one_line(&refused.stderr).contains("at least 29"));
 }
 
 /// As a disk might, in the middle of a file.

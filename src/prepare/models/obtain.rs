@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tracing::info;
 
-use onnx::zoo::{self, ZooError};
+use onnx::zoo::{self, Settings, ZooError};
 
 use super::download::{Limits, Problem, download};
 use super::exported::{self, ExportError};
@@ -127,7 +127,10 @@ pub(crate) fn obtain(
                 })?)
             }
             Some(Source::Python(_)) | None => None,
-            Some(Source::Zoo { network, classes }) => Some(network_file(name, *network, *classes, cache, progress)?),
+            Some(Source::Zoo { network, classes, image }) => {
+                let settings = Settings { classes: *classes, image: *image, ..Settings::default() };
+                Some(network_file(name, *network, &settings, cache, progress)?)
+            }
             Some(Source::Url(url)) => Some(fetch(name, url, sha256.unwrap_or_default(), cache, &mut |now| {
                 progress(now);
                 stops()
@@ -145,17 +148,18 @@ pub(crate) fn obtain(
 ///
 /// # Errors
 ///
-/// Classes that it cannot have, a cache that cannot be written.
+/// Settings that it cannot have, a cache that cannot be written.
 pub(crate) fn network_file(
     model: &str,
     network: Network,
-    classes: Option<u32>,
+    settings: &Settings,
     cache: &Path,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<PathBuf, ObtainError> {
     let folder = cache.join("zoo").join(format!("v{}", zoo::VERSION));
-    let suffix = classes.map(|classes| format!("-{classes}")).unwrap_or_default();
-    let path = folder.join(format!("{}{suffix}.onnx", network.name()));
+    let classes = settings.classes.map(|classes| format!("-{classes}")).unwrap_or_default();
+    let image = settings.image.map(|side| format!("-image{side}")).unwrap_or_default();
+    let path = folder.join(format!("{}{classes}{image}.onnx", network.name()));
     match seal::look(&path) {
         Seal::Whole => return Ok(path),
         Seal::Broken => progress(Progress::Damaged(&path)),
@@ -170,7 +174,7 @@ pub(crate) fn network_file(
     };
     progress(Progress::Making(network.name()));
     let problem = |problem| ObtainError::Zoo { model: model.to_owned(), problem };
-    let made = zoo::build(zoo::of(network), &zoo::Settings { classes, ..zoo::Settings::default() }).map_err(problem)?;
+    let made = zoo::build(zoo::of(network), settings).map_err(problem)?;
     let written = scratch.path().join("network.onnx");
     onnx::save(made, &written).map_err(failed)?;
     seal::seal(&scratch, &path, &digest::of_file(&written).map_err(failed)?).map_err(failed)?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use onnx::zoo::{self, Settings};
 use onnx::{Dimension, ElementType, TensorType};
 use reading::nearest::suggestion;
 use reading::yaml::scalar;
@@ -62,7 +63,7 @@ fn from_word(text: &str, place: &DocumentPath, check: &mut Check<'_>) -> Option<
         check.error(place, format!("there is no built-in network `{name}`"), suggestion(name, known, "network"));
         return None;
     };
-    Some(of_source(Source::Zoo { network, classes: None }, network.name(), text, place))
+    Some(of_source(Source::Zoo { network, classes: None, image: None }, network.name(), text, place))
 }
 
 /// A model that is no file of the user's.
@@ -88,9 +89,15 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
         check.problems.push(problem.with_hint("leave one out"));
         return Some(None);
     }
-    if form.classes.is_some() && form.zoo.is_none() {
-        let problem = check.at_key(&place.key("classes"), "`classes` goes with `zoo`");
-        check.problems.push(problem.with_hint("the classes of a file are fixed"));
+    let of_networks = [
+        ("classes", form.classes.is_some(), "the classes of a file are fixed"),
+        ("image", form.image.is_some(), "`inputs` sets the sizes that a file leaves free"),
+    ];
+    for (key, is_written, hint) in of_networks {
+        if is_written && form.zoo.is_none() {
+            let problem = check.at_key(&place.key(key), format!("`{key}` goes with `zoo`"));
+            check.problems.push(problem.with_hint(hint));
+        }
     }
     for (key, is_written) in [("args", !form.args.is_empty()), ("takes", !form.takes.0.is_empty())] {
         if is_written && form.python.is_none() {
@@ -102,7 +109,11 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
         return Some(from_python(call, form, place, check));
     }
     if let Some(network) = form.zoo {
-        let source = Source::Zoo { network, classes: form.classes };
+        let (classes, image) = (form.classes, form.image);
+        if let Err(problem) = zoo::check(zoo::of(network), &Settings { classes, image, ..Settings::default() }) {
+            check.error(&place.key(problem.setting()), problem.to_string(), None);
+        }
+        let source = Source::Zoo { network, classes, image };
         return Some(Some(of_source(source, network.name(), network.name(), place)));
     }
     let url = form.url.as_deref()?;

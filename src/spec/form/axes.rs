@@ -45,6 +45,9 @@ pub(in crate::spec) struct ModelForm {
     /// Classes of that network, if it is a classifier. Default: as published.
     #[schemars(range(min = 1, max = 100_000))]
     pub(in crate::spec) classes: Option<u32>,
+    /// The side of that network's images, which are square. Default: as published, 224.
+    #[schemars(range(min = 1, max = 8192))]
+    pub(in crate::spec) image: Option<u32>,
     /// In place of a file: where to fetch it. It needs `sha256`.
     pub(in crate::spec) url: Option<String>,
     /// In place of a file: a function of Python that returns the model, as `module:function`. A PyTorch module is exported to

@@ -257,5 +257,8 @@ pub enum ZooAction {
         /// Number of classes of its classifier [default: as published].
         #[arg(long, value_name = "N")]
         classes: Option<u32>,
+        /// Side of its square images [default: as published].
+        #[arg(long, value_name = "N")]
+        image: Option<u32>,
     },
 }

@@ -26,6 +26,7 @@ pub(super) const BERT_BASE: Architecture = Architecture {
     macs: 11_174_215_680,
     input: "batch x sequence (128), three times",
     classes: None,
+    image: None,
     source: SOURCE,
     network: |builder, _| network(builder, Size { layers: 12, width: 768, heads: 12 }),
 };
@@ -38,6 +39,7 @@ pub(super) const BERT_TINY: Architecture = Architecture {
     macs: 58_736_640,
     input: "batch x sequence (128), three times",
     classes: None,
+    image: None,
     source: "Turc, Chang, Lee and Toutanova: Well-Read Students Learn Better: On the Importance of Pre-training Compact \
              Models (2019); structure and parameters of google/bert_uncased_L-2_H-128_A-2 as transformers' BertModel",
     network: |builder, _| network(builder, Size { layers: 2, width: 128, heads: 2 }),

@@ -1,7 +1,7 @@
 //! A graph that grows node by node, with names, shapes and counts kept beside it.
 //!
 //! Input: operators with their attributes, and recipes for weights. Output: a [`ModelProto`]. Shapes are those of one item
-//! at the usual input, because multiply-accumulates are counted with them; in the model, what is dynamic has its name.
+//! at the chosen or usual input, because multiply-accumulates are counted with them; in the model, what is dynamic has its name.
 //! Deliberately absent: shape inference (each layer says its shape) and what the operators mean.
 
 use std::collections::HashSet;
@@ -26,7 +26,7 @@ const OPSET: i64 = 17;
 pub(super) struct Value {
     /// Its name, that of the node that makes it.
     pub(super) name: String,
-    /// Its shape for one item at the usual input.
+    /// Its shape for one item at the chosen or usual input.
     pub(super) shape: Vec<u64>,
     /// What its channels are like, where that matters: behind a layer of a convolutional network.
     pub(super) channels: Vec<Moments>,
@@ -50,6 +50,7 @@ pub(super) struct Builder {
     most_rows: usize,
     constants: HashSet<String>,
     counts: Counts,
+    has_empty: bool,
 }
 
 impl Builder {
@@ -58,7 +59,7 @@ impl Builder {
     /// network is `usize::MAX`, and its dimensions alone are zero.
     pub(super) fn new(name: &str, seed: u64, most_rows: usize) -> Self {
         let graph = GraphProto { name: Some(name.to_owned()), ..Default::default() };
-        Builder { graph, seed, most_rows, constants: HashSet::new(), counts: Counts::default() }
+        Builder { graph, seed, most_rows, constants: HashSet::new(), counts: Counts::default(), has_empty: false }
     }
 
     /// A graph input, with the sizes that its named dimensions usually have.
@@ -90,6 +91,7 @@ impl Builder {
         shape: &[u64],
     ) -> Value {
         self.push(operator, name, inputs, &[name], attributes);
+        self.has_empty |= shape.contains(&0);
         Value::of(name, shape)
     }
 
@@ -166,6 +168,11 @@ impl Builder {
     /// Counts the multiply-accumulates of a node: one for each output element and each number that is summed into it.
     pub(super) fn count_macs(&mut self, output: &[u64], summed: u64) {
         self.counts.macs += output.iter().product::<u64>() * summed;
+    }
+
+    /// Whether a node makes a value without elements, as pooling does of too small an image.
+    pub(super) fn has_empty(&self) -> bool {
+        self.has_empty
     }
 
     /// What was counted so far.

@@ -1,12 +1,12 @@
 //! DenseNet-121.
 //!
-//! Input: `input` `[batch, 3, 224, 224]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules;
+//! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules;
 //! as there, each layer joins all earlier features of its block anew. Deliberately absent: the deeper variants.
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{Conv, average_pool, batch_norm, concat, conv, images, pooled_classifier, relu, relu_and_max_pool};
 use super::moments::Moments;
+use super::{Architecture, Image, Sizes};
 
 /// DenseNet-121.
 pub(super) const DENSENET121: Architecture = Architecture {
@@ -16,6 +16,7 @@ pub(super) const DENSENET121: Architecture = Architecture {
     macs: 2_834_161_664,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image::USUAL),
     source: "Huang, Liu, van der Maaten and Weinberger: Densely Connected Convolutional Networks (CVPR 2017); structure \
              and counts of torchvision/models/densenet.py",
     network,
@@ -34,8 +35,8 @@ const BOTTLENECK: u64 = 4 * GROWTH;
 /// blocks leaves of that, which is alike everywhere, more than of the image.
 const LOGIT_DEVIATION: f64 = 0.2;
 
-fn network(builder: &mut Builder, classes: u64) {
-    let x = images(builder);
+fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+    let x = images(builder, side);
     let x = conv(builder, &x, "features.conv0", Conv { kernel: 7, stride: 2, ..point(64) });
     let x = batch_norm(builder, &x, "features.norm0", Moments::POOLED);
     let mut x = relu_and_max_pool(builder, &x, ["features.relu0", "features.pool0"]);

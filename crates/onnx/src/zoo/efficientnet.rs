@@ -1,15 +1,15 @@
 //! EfficientNet-B0.
 //!
-//! Input: `input` `[batch, 3, 224, 224]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
+//! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
 //! Deliberately absent: the scaled variants B1 to B7, and stochastic depth, which does nothing at inference.
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{
     Conv, LOGIT_DEVIATION, add, batch_norm, conv, conv_with_bias, global_pool, images, mul, pooled_classifier, sigmoid,
     silu,
 };
 use super::moments::Moments;
+use super::{Architecture, Image, Sizes};
 
 /// EfficientNet-B0.
 pub(super) const EFFICIENTNET_B0: Architecture = Architecture {
@@ -19,6 +19,7 @@ pub(super) const EFFICIENTNET_B0: Architecture = Architecture {
     macs: 385_814_752,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image::USUAL),
     source: "Tan and Le: EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks (ICML 2019); structure \
              and counts of torchvision/models/efficientnet.py",
     network,
@@ -44,8 +45,8 @@ const STAGES: [Stage; 7] = [
     Stage { expansion: 6, kernel: 3, stride: 1, channels: 320, blocks: 1 },
 ];
 
-fn network(builder: &mut Builder, classes: u64) {
-    let x = images(builder);
+fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+    let x = images(builder, side);
     let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     for (number, stage) in (1..).zip(&STAGES) {
         for index in 0..stage.blocks {

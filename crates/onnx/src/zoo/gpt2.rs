@@ -25,6 +25,7 @@ pub(super) const GPT2_SMALL: Architecture = Architecture {
     macs: 125_909_760,
     input: "batch x sequence (1), with a past of 24 x batch x 12 x past_sequence (128) x 64",
     classes: None,
+    image: None,
     source: "Radford, Wu, Child, Luan, Amodei and Sutskever: Language Models are Unsupervised Multitask Learners (2019); \
              structure and parameters of transformers' GPT2LMHeadModel, whose head shares the word embeddings",
     network: |builder, _| network(builder),

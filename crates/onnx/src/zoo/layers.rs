@@ -24,11 +24,11 @@ pub(super) struct Conv {
     pub(super) groups: u64,
 }
 
-/// The images: `input`, float32 `[batch, 3, 224, 224]`.
-pub(super) fn images(builder: &mut Builder) -> Value {
+/// The images: `input`, float32 `[batch, 3, side, side]`.
+pub(super) fn images(builder: &mut Builder, side: u64) -> Value {
     let fixed = |size| (Dimension::Fixed(size), size);
     let batch = (Dimension::Named("batch".to_owned()), 1);
-    let images = builder.input("input", &ElementType::Float32, &[batch, fixed(3), fixed(224), fixed(224)]);
+    let images = builder.input("input", &ElementType::Float32, &[batch, fixed(3), fixed(side), fixed(side)]);
     images.with_channels(vec![Moments::centred(1.0); 3])
 }
 
@@ -175,11 +175,11 @@ pub(super) fn relu_and_max_pool(builder: &mut Builder, x: &Value, [relu, pool]: 
     builder.node("MaxPool", pool, &[&x], attributes, &shape).with_channels(channels)
 }
 
-/// The mean of each two by two.
+/// The mean of each two by two, without an odd row or column at the end.
 pub(super) fn average_pool(builder: &mut Builder, x: &Value, name: &str) -> Value {
     let attributes =
         vec![AttributeProto::of_ints("kernel_shape", &[2, 2]), AttributeProto::of_ints("strides", &[2, 2])];
-    let shape = spatial(x, x.shape[1], 2);
+    let shape = [x.shape[0], x.shape[1], x.shape[2] / 2, x.shape[3] / 2];
     let channels = x.channels.iter().map(|channel| channel.mean_of_four()).collect();
     builder.node("AveragePool", name, &[x], attributes, &shape).with_channels(channels)
 }

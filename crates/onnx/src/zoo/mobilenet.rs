@@ -1,12 +1,12 @@
 //! MobileNetV2 at width 1.
 //!
-//! Input: `input` `[batch, 3, 224, 224]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
+//! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
 //! Deliberately absent: other widths.
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{Conv, LOGIT_DEVIATION, add, batch_norm, conv, images, pooled_classifier, relu6};
 use super::moments::Moments;
+use super::{Architecture, Image, Sizes};
 
 /// MobileNetV2.
 pub(super) const MOBILENET_V2: Architecture = Architecture {
@@ -16,6 +16,7 @@ pub(super) const MOBILENET_V2: Architecture = Architecture {
     macs: 300_774_272,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image::USUAL),
     source: "Sandler, Howard, Zhu, Zhmoginov and Chen: MobileNetV2: Inverted Residuals and Linear Bottlenecks (CVPR 2018); \
              structure and counts of torchvision/models/mobilenetv2.py",
     network,
@@ -25,8 +26,8 @@ pub(super) const MOBILENET_V2: Architecture = Architecture {
 const STAGES: [(u64, u64, u64, u64); 7] =
     [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)];
 
-fn network(builder: &mut Builder, classes: u64) {
-    let x = images(builder);
+fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+    let x = images(builder, side);
     let mut x = activated(builder, &x, "features.0", Conv { kernel: 3, stride: 2, ..point(32) }, Moments::OPEN);
     let mut number = 1;
     for (expansion, channels, blocks, stride) in STAGES {

@@ -4,7 +4,8 @@
 //! parameters and multiply-accumulates are those of the published networks; weights are random, scaled so that
 //! activations, logits and attention spread as in trained networks and differ from input to input, and that what rounding
 //! does to one layer stays as small in the next ([`moments`] says how). So latency, memory and how far reduced precision
-//! moves the outputs mean something; accuracy does not. Deliberately absent: trained weights, and writing files.
+//! moves the outputs mean something; accuracy does not. Weights are scaled for the usual images: of small ones, outputs
+//! differ more from one to the other, or less. Deliberately absent: trained weights, and writing files.
 
 mod bert;
 mod builder;
@@ -36,6 +37,9 @@ const USUAL_SEED: u64 = 42;
 /// More than any published classifier has; ImageNet-21k has 21 841.
 const MOST_CLASSES: u32 = 100_000;
 
+/// With it the position embeddings of ViT-B/16 are 805 MB, so that the model stays below the 2 GB of a protobuf file.
+const LARGEST_SIDE: u32 = 8192;
+
 /// A network that perfrun can make.
 pub struct Architecture {
     /// What specifications call it: `resnet50`.
@@ -51,10 +55,33 @@ pub struct Architecture {
     pub input: &'static str,
     /// Classes unless others are set; `None` where the network is no classifier.
     pub classes: Option<u32>,
+    /// The images that it takes; `None` where it takes none.
+    pub image: Option<Image>,
     /// The paper, and where the structure and the counts are published.
     pub source: &'static str,
-    /// Adds the network for so many classes to a graph.
-    network: fn(&mut Builder, u64),
+    /// Adds the network of these sizes to a graph.
+    network: fn(&mut Builder, Sizes),
+}
+
+/// Square images, by their side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Unless another is set.
+    pub side: u32,
+    /// Every side is a multiple of it.
+    pub patch: u32,
+}
+
+impl Image {
+    /// Those of ImageNet, for a network that takes any.
+    const USUAL: Self = Image { side: 224, patch: 1 };
+}
+
+/// What differs between networks of one architecture; 0 where it does not apply.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    classes: u64,
+    side: u64,
 }
 
 impl fmt::Debug for Architecture {
@@ -95,13 +122,15 @@ pub(crate) fn architecture(name: &str) -> Option<&'static Architecture> {
 pub struct Settings {
     /// Number of classes of a classifier; `None`: those of the published network.
     pub classes: Option<u32>,
+    /// The side of its images; `None`: that of the published network.
+    pub image: Option<u32>,
     /// The seed of all weights.
     pub seed: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { classes: None, seed: USUAL_SEED }
+        Settings { classes: None, image: None, seed: USUAL_SEED }
     }
 }
 
@@ -122,6 +151,44 @@ pub enum ZooError {
         /// What was set.
         classes: u32,
     },
+    /// A side is set for a network that takes no images.
+    #[error("`{architecture}` takes no images, so `image` does not apply")]
+    NoImages {
+        /// Its name.
+        architecture: &'static str,
+    },
+    /// A side that its patches do not divide.
+    #[error(
+        "`{architecture}` takes images in patches of {patch} x {patch}, so their side is a multiple of {patch}, not {side}"
+    )]
+    Patches {
+        /// Its name.
+        architecture: &'static str,
+        /// The side of a patch.
+        patch: u32,
+        /// What was set.
+        side: u32,
+    },
+    /// Too small, so that nothing is left of them behind some layer, or too large.
+    #[error("`{architecture}` cannot take images of {side} x {side}: at least {smallest}, at most {LARGEST_SIDE}")]
+    Image {
+        /// Its name.
+        architecture: &'static str,
+        /// What was set.
+        side: u32,
+        /// The least that works.
+        smallest: u32,
+    },
+}
+
+impl ZooError {
+    /// The setting that it speaks of.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            ZooError::NoClassifier { .. } | ZooError::Classes { .. } => "classes",
+            ZooError::NoImages { .. } | ZooError::Patches { .. } | ZooError::Image { .. } => "image",
+        }
+    }
 }
 
 /// Makes the model, with all its weights in memory.
@@ -165,6 +232,15 @@ pub fn signature(architecture: &Architecture, settings: &Settings) -> Result<Sig
     Ok(Signature { inputs: tensors(&graph.input), outputs: tensors(&graph.output) })
 }
 
+/// Whether a network can be made with these settings, without making it.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn check(architecture: &Architecture, settings: &Settings) -> Result<(), ZooError> {
+    sizes(architecture, settings).map(drop)
+}
+
 /// The network without the content of its weights.
 #[cfg(test)]
 pub(crate) fn outline(architecture: &Architecture) -> ModelProto {
@@ -173,6 +249,17 @@ pub(crate) fn outline(architecture: &Architecture) -> ModelProto {
 
 /// The graph with the first rows of its weights.
 fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) -> Result<Builder, ZooError> {
+    Ok(graph(architecture, settings.seed, sizes(architecture, settings)?, most_rows))
+}
+
+fn graph(architecture: &Architecture, seed: u64, sizes: Sizes, most_rows: usize) -> Builder {
+    let mut builder = Builder::new(architecture.name, seed, most_rows);
+    (architecture.network)(&mut builder, sizes);
+    builder
+}
+
+/// What the settings mean for this architecture.
+fn sizes(architecture: &Architecture, settings: &Settings) -> Result<Sizes, ZooError> {
     let name = architecture.name;
     let classes = match (architecture.classes, settings.classes) {
         (None, Some(_)) => return Err(ZooError::NoClassifier { architecture: name }),
@@ -181,117 +268,22 @@ fn assemble(architecture: &Architecture, settings: &Settings, most_rows: usize) 
         }
         (usual, chosen) => chosen.or(usual).unwrap_or_default(),
     };
-    let mut builder = Builder::new(name, settings.seed, most_rows);
-    (architecture.network)(&mut builder, u64::from(classes));
-    Ok(builder)
+    let sizes = |side: u32| Sizes { classes: u64::from(classes), side: u64::from(side) };
+    let is_whole = |side: &u32| !graph(architecture, settings.seed, sizes(*side), 0).has_empty();
+    match (architecture.image, settings.image) {
+        (None, Some(_)) => Err(ZooError::NoImages { architecture: name }),
+        (Some(Image { patch, .. }), Some(side)) if !side.is_multiple_of(patch) => {
+            Err(ZooError::Patches { architecture: name, patch, side })
+        }
+        (Some(image), Some(side)) if side > LARGEST_SIDE || !is_whole(&side) => {
+            let smallest = (image.patch..image.side).step_by(image.patch as usize).find(is_whole);
+            Err(ZooError::Image { architecture: name, side, smallest: smallest.unwrap_or(image.side) })
+        }
+        (_, Some(side)) => Ok(sizes(side)),
+        (usual, None) => Ok(sizes(usual.map_or(0, |image| image.side))),
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use std::collections::HashSet;
-
-    use prost::Message;
-
-    use super::*;
-    use crate::TensorType;
-    use crate::proto::GraphProto;
-    use statistics::random::fnv1a64;
-
-    fn graph_of(architecture: &Architecture, settings: &Settings, most_rows: usize) -> GraphProto {
-        assemble(architecture, settings, most_rows).unwrap().finish("", VERSION).graph.unwrap()
-    }
-
-    #[test]
-    fn counts_are_those_that_are_published() {
-        for architecture in architectures() {
-            let (parameters, macs) = (architecture.parameters, architecture.macs);
-            assert_eq!(counts(architecture, &Settings::default()), Ok(Counts { parameters, macs }), "{architecture:?}");
-        }
-    }
-
-    #[test]
-    fn every_float_initialiser_is_counted_but_running_statistics() {
-        for architecture in architectures() {
-            let graph = graph_of(architecture, &Settings::default(), 0);
-            let counted =
-                graph.initializer.iter().filter(|tensor| tensor.is_float() && !tensor.name().contains(".running_"));
-            let parameters: usize = counted.map(|tensor| tensor.elements().unwrap()).sum();
-            assert_eq!(parameters as u64, architecture.parameters, "{architecture:?}");
-        }
-    }
-
-    #[test]
-    fn names_are_unique_and_values_come_before_their_use() {
-        for architecture in architectures() {
-            let graph = graph_of(architecture, &Settings::default(), 0);
-            let inputs = graph.input.iter().map(|input| input.name());
-            let mut known: HashSet<&str> = inputs.chain(graph.initializer.iter().map(|tensor| tensor.name())).collect();
-            let mut names = HashSet::new();
-            for node in &graph.node {
-                assert!(names.insert(node.name()), "{architecture:?}: {} twice", node.name());
-                assert!(node.input.iter().all(|input| known.contains(input.as_str())), "{}", node.name());
-                assert!(node.output.iter().all(|output| known.insert(output)), "{}", node.name());
-            }
-            assert!(graph.output.iter().all(|output| known.contains(output.name())));
-        }
-    }
-
-    #[test]
-    fn classes_change_the_head_alone() {
-        let resnet = architecture("resnet18").unwrap();
-        let ten = Settings { classes: Some(10), ..Settings::default() };
-        let (usual, ten) = (graph_of(resnet, &Settings::default(), 2), graph_of(resnet, &ten, 2));
-        let differ = usual.initializer.iter().zip(&ten.initializer).filter(|(usual, ten)| usual != ten);
-        let names: Vec<&str> = differ.map(|(usual, _)| usual.name()).collect();
-        assert_eq!(names, ["fc.weight", "fc.bias"]);
-        let logits = TensorType::from(&ten.output[0]);
-        assert_eq!(logits.to_string(), "logits: float32 [batch, 10]");
-    }
-
-    #[test]
-    fn settings_that_do_not_fit_are_problems() {
-        let refused = |name: &str, classes: u32| {
-            let settings = Settings { classes: Some(classes), ..Settings::default() };
-            build(architecture(name).unwrap(), &settings).unwrap_err().to_string()
-        };
-        assert_eq!(refused("gpt2_small", 10), "`gpt2_small` is not a classifier, so `classes` does not apply");
-        let most = "`vit_b_16` cannot have 4294967295 classes: at least 1, at most 100000";
-        assert_eq!(refused("vit_b_16", u32::MAX), most);
-        assert_eq!(refused("resnet50", 0), "`resnet50` cannot have 0 classes: at least 1, at most 100000");
-        assert!(architecture("resnet51").is_none());
-    }
-
-    #[test]
-    fn another_seed_gives_other_weights() {
-        let tiny = architecture("bert_tiny").unwrap();
-        let (one, other) = (Settings::default(), Settings { seed: 43, ..Settings::default() });
-        assert_ne!(graph_of(tiny, &one, 1), graph_of(tiny, &other, 1));
-    }
-
-    /// Raise [`VERSION`] with them: caches hold models by it.
-    #[test]
-    fn bytes_stay_as_they_are() {
-        let hash = |model: ModelProto| format!("{:016x}", fnv1a64(&model.encode_to_vec()));
-        let hashes: Vec<String> = architectures()
-            .iter()
-            .map(|architecture| {
-                let builder = assemble(architecture, &Settings::default(), 2).unwrap();
-                format!("{} {}", architecture.name, hash(builder.finish("", VERSION)))
-            })
-            .collect();
-        let expected = [
-            "densenet121 06eba5a83aeb2760",
-            "resnet18 c520956a89676779",
-            "resnet50 a9a86650cbd33947",
-            "efficientnet_b0 1df1a449d06950af",
-            "mobilenet_v2 3c007352ca90cbda",
-            "vit_b_16 9a250d482e2338d4",
-            "bert_base 6f41b7a29b2794db",
-            "bert_tiny ccc3d68f7c673707",
-            "gpt2_small 38e09aa85e04393b",
-        ];
-        assert_eq!(hashes, expected);
-        assert_eq!(hash(build(architecture("bert_tiny").unwrap(), &Settings::default()).unwrap()), "f7fb300bb5551c05");
-    }
-}
+mod tests;

@@ -1,12 +1,12 @@
 //! ResNet-18 and ResNet-50, the variant that torchvision trains (a stride stands in the three by three convolution).
 //!
-//! Input: `input` `[batch, 3, 224, 224]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
+//! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
 //! Deliberately absent: wide and grouped variants.
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{Conv, LOGIT_DEVIATION, add, batch_norm, conv, images, pooled_classifier, relu, relu_and_max_pool};
 use super::moments::Moments;
+use super::{Architecture, Image, Sizes};
 
 const SOURCE: &str = "He, Zhang, Ren and Sun: Deep Residual Learning for Image Recognition (CVPR 2016); structure and \
                       counts of torchvision/models/resnet.py";
@@ -19,8 +19,9 @@ pub(super) const RESNET18: Architecture = Architecture {
     macs: 1_814_073_344,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image::USUAL),
     source: SOURCE,
-    network: |builder, classes| network(builder, Block::Basic, [2, 2, 2, 2], classes),
+    network: |builder, sizes| network(builder, Block::Basic, [2, 2, 2, 2], sizes),
 };
 
 /// ResNet-50.
@@ -31,8 +32,9 @@ pub(super) const RESNET50: Architecture = Architecture {
     macs: 4_089_184_256,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image::USUAL),
     source: SOURCE,
-    network: |builder, classes| network(builder, Block::Bottleneck, [3, 4, 6, 3], classes),
+    network: |builder, sizes| network(builder, Block::Bottleneck, [3, 4, 6, 3], sizes),
 };
 
 /// What is repeated.
@@ -48,8 +50,8 @@ enum Block {
 /// [`Moments::SPARSE`] is in the other networks.
 const LAST_BRANCH: Moments = Moments { mean: -2.0, ..Moments::BRANCH };
 
-fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], classes: u64) {
-    let x = images(builder);
+fn network(builder: &mut Builder, block: Block, blocks: [u64; 4], Sizes { classes, side }: Sizes) {
+    let x = images(builder, side);
     let x = normalised(builder, &x, "conv1", "bn1", Conv { kernel: 7, ..of(64, 2) }, Moments::POOLED);
     let mut x = relu_and_max_pool(builder, &x, ["relu", "maxpool"]);
     for (stage, count) in (1..).zip(blocks) {
@@ -97,7 +99,7 @@ fn residual(builder: &mut Builder, x: &Value, name: &str, convs: &[Conv], added:
     let shortcut = if branch.shape == x.shape {
         x.clone()
     } else {
-        let layer = Conv { stride: x.shape[2] / branch.shape[2], ..point(branch.shape[1]) };
+        let layer = Conv { stride: convs.iter().map(|conv| conv.stride).product(), ..point(branch.shape[1]) };
         normalised(builder, x, &format!("{name}.downsample.0"), &format!("{name}.downsample.1"), layer, Moments::OPEN)
     };
     let sum = add(builder, &branch, &shortcut, &format!("{name}.add"));

@@ -1,17 +1,17 @@
 //! ViT-B/16.
 //!
-//! Input: `input` `[batch, 3, 224, 224]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
-//! Deliberately absent: other sizes, and interpolation of the position embeddings to other images.
+//! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
+//! Deliberately absent: other widths and patches. Position embeddings are as many as the images have patches, and one.
 
 use crate::proto::AttributeProto;
 
-use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{LOGIT_DEVIATION, add, classifier, concat, convolution, images, scaled};
 use super::transformer::{
     BRANCH_GAIN, Mask, attention, gelu, joint_projection, layer_norm, linear, reshape, to_heads, token, transpose,
 };
 use super::weights::Recipe;
+use super::{Architecture, Image, Sizes};
 
 /// ViT-B/16.
 pub(super) const VIT_B_16: Architecture = Architecture {
@@ -21,6 +21,7 @@ pub(super) const VIT_B_16: Architecture = Architecture {
     macs: 17_563_828_224,
     input: "batch x 3 x 224 x 224",
     classes: Some(1000),
+    image: Some(Image { side: 224, patch: PATCH as u32 }),
     source: "Dosovitskiy et al.: An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale (ICLR 2021); \
              structure and counts of torchvision/models/vision_transformer.py",
     network,
@@ -34,8 +35,8 @@ const PATCH: u64 = 16;
 /// Of the normalisations.
 const EPSILON: f32 = 1e-6;
 
-fn network(builder: &mut Builder, classes: u64) {
-    let x = images(builder);
+fn network(builder: &mut Builder, Sizes { classes, side }: Sizes) {
+    let x = images(builder, side);
     let mut x = tokens(builder, &x);
     for number in 0..LAYERS {
         x = layer(builder, &x, &format!("encoder.layers.encoder_layer_{number}"));
@@ -45,7 +46,7 @@ fn network(builder: &mut Builder, classes: u64) {
     classifier(builder, &x, "heads.head", classes, LOGIT_DEVIATION);
 }
 
-/// `[n, 3, 224, 224]` to `[n, 197, 768]`: the class token, then 14 x 14 patches, with position embeddings.
+/// `[n, 3, side, side]` to `[n, 1 + patches, 768]`: the class token, then the patches, with position embeddings.
 fn tokens(builder: &mut Builder, x: &Value) -> Value {
     let patches = patches(builder, x);
     let class = builder.parameter("class_token", &[1, 1, WIDTH], &Recipe::Uniform { low: -0.2, high: 0.2 });
@@ -60,7 +61,7 @@ fn tokens(builder: &mut Builder, x: &Value) -> Value {
     add(builder, &tokens, &positions, "encoder.pos_embedding.add")
 }
 
-/// `[n, 3, 224, 224]` to `[n, 196, 768]`.
+/// `[n, 3, side, side]` to `[n, patches, 768]`: 196 of them for a side of 224.
 fn patches(builder: &mut Builder, x: &Value) -> Value {
     let filters = [WIDTH, x.shape[1], PATCH, PATCH];
     let summed = filters[1..].iter().product();

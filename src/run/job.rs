@@ -11,7 +11,9 @@ use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
-use crate::experiment::{BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex, Warmup};
+use crate::experiment::{
+    BATCH, Cache, Device, Experiment, InputPoint, Measure, ModelIndex, Variant, VariantIndex, Warmup,
+};
 use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::Libraries;
 use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
@@ -152,6 +154,11 @@ impl Job {
 
     pub(super) fn experiment(&self) -> &Experiment {
         &self.record.manifest.experiment
+    }
+
+    /// Whether something comes between samples that is no work of the cell.
+    pub(super) fn pauses(&self) -> bool {
+        self.measure().cache == Cache::Cold || self.experiment().backend.runs_commands()
     }
 
     pub(super) fn measure(&self) -> &Measure {

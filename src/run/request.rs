@@ -72,6 +72,7 @@ impl Job {
             allow_fallback: self.measure().allow_fallback,
             engines: None,
             dimensions: BTreeMap::new(),
+            command: self.models[cell.model().place()].declared.command.as_ref(),
             model: None,
             batch: self.batch_size(cell),
             threads: manifest.threads_of(cell),

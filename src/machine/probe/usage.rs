@@ -11,13 +11,15 @@ pub struct Usage {
     pub peak_resident_bytes: Option<u64>,
     /// Processor time of all threads so far, in nanoseconds.
     pub cpu_time_ns: Option<u64>,
+    /// The same in user mode and in the kernel, where these are known.
+    pub parts_ns: Option<[u64; 2]>,
 }
 
 /// Usage of the calling process.
 ///
 /// Peak memory is VmHWM, not `ru_maxrss`: the latter is inherited over `exec` and would show the parent's peak.
 pub(crate) fn usage() -> Usage {
-    Usage { peak_resident_bytes: peak_resident_bytes(), cpu_time_ns: cpu_time_ns() }
+    Usage { peak_resident_bytes: peak_resident_bytes(), cpu_time_ns: cpu_time_ns(), parts_ns: None }
 }
 
 fn peak_resident_bytes() -> Option<u64> {

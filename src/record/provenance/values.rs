@@ -57,6 +57,18 @@ pub(super) fn specification(manifest: &Manifest) -> Value {
     json!({ "path": spec.path, "sha256": spec.sha256, "overrides": spec.overrides, "text": spec.text })
 }
 
+pub(super) fn commands(manifest: &Manifest) -> Value {
+    let models = manifest.experiment.models.iter();
+    let rows: Vec<Value> = models
+        .filter_map(|model| {
+            let command = model.command.as_ref()?;
+            let (line, prepare, setup) = (command.line(), &command.prepare, &command.setup);
+            Some(json!({ "name": model.name, "line": line, "prepare": prepare, "setup": setup }))
+        })
+        .collect();
+    if rows.is_empty() { Value::Null } else { Value::from(rows) }
+}
+
 pub(super) fn models(manifest: &Manifest) -> Value {
     let plan = &manifest.plan;
     let model = |(name, file): (&String, &Option<ModelFile>)| {

@@ -59,6 +59,8 @@ pub enum FailureKind {
     Timeout,
     /// The worker did not speak the protocol.
     Protocol,
+    /// A command did not end as it should.
+    Command,
     /// An output is not usable.
     Output,
     /// A fault of perfrun.
@@ -77,6 +79,7 @@ impl FailureKind {
             FailureKind::Killed => "killed",
             FailureKind::Timeout => "timeout",
             FailureKind::Protocol => "protocol",
+            FailureKind::Command => "command",
             FailureKind::Output => "output",
             FailureKind::Internal => "internal",
         }
@@ -98,6 +101,7 @@ impl FailureKind {
             FailureKind::Killed => "the end of the worker's log is in the record",
             FailureKind::Timeout => "raise `measure.timeout`, or exclude this cell",
             FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
+            FailureKind::Command => "run it by hand; `exit_codes` allows other codes than 0",
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
             FailureKind::Internal => "please report this with the record's folder",
         }

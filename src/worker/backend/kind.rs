@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::BackendRequest;
 use crate::device::Monitors;
-use crate::experiment::{Boundary, Device, Variant};
+use crate::experiment::{Boundary, Command, Device, Variant};
 use crate::machine::environment::Environment;
 
 /// The answers of one backend about itself.
@@ -54,6 +54,8 @@ pub struct CellFacts<'a> {
     pub engines: Option<PathBuf>,
     /// Sizes of the model's free dimensions by name.
     pub dimensions: BTreeMap<String, u64>,
+    /// What is run in place of a model, if it is a command.
+    pub command: Option<&'a Command>,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// Items of one inference, where known.

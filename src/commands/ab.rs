@@ -83,20 +83,19 @@ pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
 /// The specification that the arguments stand for, as seen from a folder, if its file is not to lie here.
 fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> String {
     let mut text = format!("name: {}\ncommands:\n", scalar(name));
-    let cwd = folder.map(|folder| init::path_from(folder, &absolute(Path::new(""), Path::new("."))));
     for (index, command) in arguments.commands.iter().enumerate() {
         let mut keys: Vec<String> =
             arguments.names.get(index).iter().map(|name| format!("name: {}", scalar(name))).collect();
         keys.push(format!("run: {}", scalar(command)));
         keys.extend(arguments.shell.then(|| "shell: true".to_owned()));
-        let cwd = cwd.as_ref().map(|cwd| cwd.to_string_lossy()).filter(|cwd| !cwd.is_empty());
-        keys.extend(cwd.map(|cwd| format!("cwd: {}", scalar(&cwd))));
         text.push_str(&match keys.as_slice() {
             [_] => format!("  - {}\n", scalar(command)),
             keys => format!("  - {{ {} }}\n", keys.join(", ")),
         });
     }
-    let settings = [("setup", &arguments.setup), ("prepare", &arguments.prepare)];
+    let cwd = folder.map(|folder| init::path_from(folder, &absolute(Path::new(""), Path::new("."))));
+    let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned()).filter(|cwd| !cwd.is_empty());
+    let settings = [("cwd", &cwd), ("setup", &arguments.setup), ("prepare", &arguments.prepare)];
     settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).for_each(|(key, value)| {
         text.push_str(&format!("{key}: {}\n", scalar(value)));
     });

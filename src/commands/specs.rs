@@ -73,9 +73,7 @@ pub(super) fn is_model(word: &Path) -> bool {
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
 pub(super) fn is_spec(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-    is_yaml
-        && plain_file::text(path)
-            .is_ok_and(|text| text.lines().any(|line| line.starts_with("models:") || line.starts_with("commands:")))
+    is_yaml && plain_file::text(path).is_ok_and(|text| spec::says_what_to_measure(&text))
 }
 
 /// Loads one specification with what the command line changes.

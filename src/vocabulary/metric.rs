@@ -173,7 +173,7 @@ pub const PEAK_RSS: Metric = metric(
     "peak memory",
     Bytes,
     LowerIsBetter,
-    "largest resident set of the worker process (VmHWM), runtime library and input pool included; of commands that of the command, where it is above the worker's own",
+    "largest resident set of the worker process (VmHWM), runtime library and input pool included; of commands that of the command",
 );
 /// Processor time per inference.
 pub const CPU_TIME: Metric = metric(

@@ -112,12 +112,15 @@ impl Loaded {
         let outputs = backend.outputs()?;
         let placement = backend.placement();
         let mut values = BTreeMap::from([
-            (metric::LOAD.name.to_owned(), (loaded - before_load) as f64),
             (metric::FIRST_INFERENCE.name.to_owned(), (first - origin) as f64),
             (metric::CLOCK_OVERHEAD.name.to_owned(), quality.overhead_ns as f64),
             (metric::CLOCK_RESOLUTION.name.to_owned(), quality.resolution_ns as f64),
-            (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
         ]);
+        // A command loads nothing.
+        if backend.input_sets() > 0 {
+            values.insert(metric::LOAD.name.to_owned(), (loaded - before_load) as f64);
+            values.insert(metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64);
+        }
         if builds_engine {
             values.insert(metric::BUILD.name.to_owned(), (loaded - before_load + first - origin) as f64);
         }

@@ -1,6 +1,8 @@
 //! Commands in place of models: real programs, in real worker processes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use perfrun::internals::record::{Outcome, Record};
 
@@ -79,7 +81,10 @@ fn what_a_command_does_wrong_is_a_failed_run_with_the_reason() {
     says("{ name: c, run: ./absent, setup: 'true' }", "cannot start `./absent`: No such file");
     says("{ name: c, run: 'printf \"a\\0b\" >&2; exit 1', shell: true }", "ended with exit code 1: a");
     says("{ name: c, run: 'true', prepare: 'echo no >&2; false' }", "`prepare` ended with exit code 1: no");
-    says("{ name: c, run: 'yes >&2 & yes & sleep 0; kill %1 %2; exit 9', shell: true }", "ended with exit code 9: y");
+    says(
+        "{ name: c, run: 'head -c 9000000 /dev/zero >&2; head -c 9000000 /dev/zero; echo end >&2; exit 9', shell: true }",
+        "ended with exit code 9: ",
+    );
 }
 
 #[test]
@@ -165,4 +170,41 @@ fn a_proof_says_in_a_line_whether_five_percent_can_be_gated() {
         _ => assert!(done.code == 4 && line.contains("cannot gate 5 %"), "{} {line}", done.code),
     }
     assert!(!done.stdout.is_empty() || done.code == 4);
+}
+
+/// Runs git in a place that becomes a repository.
+fn git(place: &Workplace, arguments: &[&str]) {
+    let settings = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+    let output = Command::new("git").args(settings).args(arguments).current_dir(place.root()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn both_revisions_are_built_and_measured_in_worktrees_of_their_own() {
+    let place = Workplace::new();
+    // What is built says of which revision it is, and runs only there.
+    let tool = "#!/bin/sh\n[ -f built-VERSION ] && [ -d .git ] || [ -f .git ]\n";
+    let spec = "commands: [{ name: tool, run: ./tool.sh }]\ncwd: ..\nsetup: touch built-$(cat version)\nruns: 5\n\
+                measure: { stop: { mode: samples, count: 1 } }\ngate: [{ metric: latency, worse_by: 10000% }]\n";
+    git(&place, &["init", "-q"]);
+    place.write("experiments/x.yaml", spec);
+    for version in ["1", "2"] {
+        place.write("version", version);
+        place.write("tool.sh", &tool.replace("VERSION", version));
+        fs::set_permissions(place.path("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        git(&place, &["add", "experiments", "version", "tool.sh"]);
+        git(&place, &["commit", "-q", "-m", version]);
+    }
+    let done = place.run(&["diff", "HEAD~1", "HEAD", "--remeasure", "--gate", "--json"]).expect_code(0);
+    assert_eq!(done.stderr.matches("setup      touch built-").count(), 2, "{}", done.stderr);
+    let diff: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let text = diff.to_string();
+    let reason = &diff["experiments"][0]["rows"][0]["reason"]["kind"];
+    assert!(reason != "unchanged" && diff["experiments"][0]["gate"]["judged"] == 1, "{text}");
+    let record = place.record("x");
+    let main = record.runs.iter().filter(|run| run.outcome == Outcome::Completed && !run.data.measured.is_empty());
+    assert!(main.count() >= 10, "five runs of each side");
+    assert!(!place.path("built-2").exists(), "nothing is built where the user works");
+    let listed = Command::new("git").args(["worktree", "list"]).current_dir(place.root()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 1, "and no worktree is left");
 }

@@ -37,7 +37,7 @@ pub(super) const STOP: Stop = Stop::Time { time: Nanos::from_millis(500), min_sa
 pub(super) fn are_measured(form: &ExperimentForm, check: &mut Check<'_>) -> bool {
     let [top, measure] = [DocumentPath::default(), DocumentPath::top("measure")];
     if !check.has(&top.key("commands")) {
-        for key in ["setup", "prepare"].map(|key| top.key(key)) {
+        for key in ["cwd", "setup", "prepare"].map(|key| top.key(key)) {
             refuse(&key, "goes with `commands`, and there are none", "leave it out", check);
         }
         if form.models.as_slice().is_empty() && !check.has(&top.key("models")) {
@@ -67,12 +67,14 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, check: &mut Check<'_>
     let top = DocumentPath::top("commands");
     let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
     let mut named = Vec::new();
+    let cwd = existing(&DocumentPath::top("cwd"), form.cwd.as_ref(), folder, check);
+    let cwd = cwd.unwrap_or_else(|| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()));
     for (place, entry) in form.commands.places(&top) {
         let own = match entry {
             CommandEntry::Line(line) => &CommandForm::of(line),
             CommandEntry::Form(form) => form.as_ref(),
         };
-        match (!check.is_damaged(&place)).then(|| command(own, form, folder, &place, check)).flatten() {
+        match (!check.is_damaged(&place)).then(|| command(own, form, (folder, &cwd), &place, check)).flatten() {
             Some(command) => {
                 named.extend(own.name.as_ref().map(|name| (place, name.0.clone())));
                 let name = own.name.as_ref().map(|name| name.0.clone()).unwrap_or_default();
@@ -89,7 +91,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, check: &mut Check<'_>
 fn command(
     own: &CommandForm,
     all: &ExperimentForm,
-    folder: &Path,
+    (folder, cwd): (&Path, &Path),
     place: &DocumentPath,
     check: &mut Check<'_>,
 ) -> Option<Command> {
@@ -118,20 +120,16 @@ fn command(
         check.error(&run, "this is no command", "a quote is open, or nothing is there".to_owned());
         return None;
     }
-    let path = |key: &str, text: &Option<String>, check: &mut Check<'_>| -> Option<PathBuf> {
-        let found = if key == "cwd" { Depth::existing } else { Depth::one };
-        found(check.depth, folder, text.as_ref()?)
-            .map_err(|problem| check.error(&place.key(key), problem.message, problem.hint))
-            .ok()
-    };
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let env: BTreeMap<String, String> =
         own.env.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())).collect();
     let command = Command {
         words,
-        folder: path("cwd", &own.cwd, check).unwrap_or(absolute),
+        folder: existing(&place.key("cwd"), own.cwd.as_ref(), folder, check).unwrap_or_else(|| cwd.to_owned()),
         env,
-        input: path("input", &own.input, check),
+        input: own.input.as_ref().and_then(|text| {
+            let found = check.depth.one(folder, text);
+            found.map_err(|problem| check.error(&place.key("input"), problem.message, problem.hint)).ok()
+        }),
         exit_codes: own.exit_codes.clone(),
         prepare: own.prepare.clone().or_else(|| all.prepare.clone()),
         setup: own.setup.clone().or_else(|| all.setup.clone()),
@@ -141,6 +139,12 @@ fn command(
         check_program(&command, &run, check);
     }
     (check.problems.len() == before).then_some(command)
+}
+
+/// A folder that is written, if it is and is there.
+fn existing(place: &DocumentPath, text: Option<&String>, folder: &Path, check: &mut Check<'_>) -> Option<PathBuf> {
+    let found = check.depth.existing(folder, text?);
+    found.map_err(|problem| check.error(place, problem.message, problem.hint)).ok()
 }
 
 /// Says that a program is not there, and which one was perhaps meant.

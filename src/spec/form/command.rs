@@ -31,7 +31,7 @@ pub(in crate::spec) struct CommandForm {
     /// Whether `sh -c` runs the text, so that pipes, variables and `*` work; the start of the shell is then timed too.
     #[serde(default)]
     pub(in crate::spec) shell: bool,
-    /// The folder in which it runs, relative to this file. Default: the folder of this file.
+    /// The folder in which it runs, relative to this file. Default: that of the experiment.
     pub(in crate::spec) cwd: Option<String>,
     /// Environment variables.
     #[serde(default)]

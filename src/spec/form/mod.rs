@@ -63,6 +63,8 @@ pub(super) struct ExperimentForm {
     pub(super) models: OneOrMany<ModelEntry>,
     /// In place of models: whole programs, each as one would type it, or with settings. The first is the baseline.
     pub(super) commands: OneOrMany<CommandEntry>,
+    /// The folder of every command that has none of its own, relative to this file. Default: the folder of this file.
+    pub(super) cwd: Option<String>,
     /// A shell command once before anything is measured, for every command that has none of its own.
     pub(super) setup: Option<String>,
     /// A shell command before every execution, outside the clock, for every command that has none of its own.
@@ -131,6 +133,7 @@ impl Default for ExperimentForm {
             description: None,
             models: OneOrMany::Many(Vec::new()),
             commands: OneOrMany::Many(Vec::new()),
+            cwd: None,
             setup: None,
             prepare: None,
             inputs: None,

@@ -5,8 +5,10 @@
 
 mod kind;
 
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
@@ -28,6 +30,10 @@ pub(crate) struct CommandBackend {
     before: Children,
     /// What all executions used.
     used: Children,
+    /// What the first execution was seen to hold at most.
+    seen_bytes: Option<u64>,
+    /// Whether an execution was watched.
+    is_watched: bool,
     /// Why the next execution cannot begin.
     unprepared: Option<Failure>,
 }
@@ -37,7 +43,8 @@ impl CommandBackend {
     pub(crate) fn new(command: Command) -> Self {
         let mut process = command.process(&command.words);
         process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-        CommandBackend { command, process, before: Children::now(), used: Children::default(), unprepared: None }
+        let (before, used) = (Children::now(), Children::default());
+        CommandBackend { command, process, before, used, seen_bytes: None, is_watched: false, unprepared: None }
     }
 
     /// Runs what comes before an execution, and opens its input from the beginning.
@@ -86,7 +93,12 @@ impl Backend for CommandBackend {
             return Err(failure);
         }
         for _ in 0..times {
-            let status = self.process.spawn().and_then(|mut child| child.wait());
+            let status = self.process.spawn().and_then(|mut child| {
+                if !std::mem::replace(&mut self.is_watched, true) {
+                    self.seen_bytes = watch(&mut child)?;
+                }
+                child.wait()
+            });
             let status =
                 status.map_err(|error| failure(format!("cannot start `{}`: {error}", self.command.words[0])))?;
             let after = Children::now();
@@ -112,14 +124,25 @@ impl Backend for CommandBackend {
     }
 
     fn usage(&self) -> Usage {
-        // A process has the peak of whoever started it until it is larger.
+        // A process has the peak of whoever started it until its own is larger.
         let own = probe::usage().peak_resident_bytes;
         Usage {
-            peak_resident_bytes: self.used.peak_bytes.zip(own).filter(|(peak, own)| peak > own).map(|(peak, _)| peak),
+            peak_resident_bytes: self.used.peak_bytes.filter(|peak| Some(*peak) > own).max(self.seen_bytes),
             cpu_time_ns: Some(self.used.user_ns + self.used.system_ns),
             parts_ns: Some([self.used.user_ns, self.used.system_ns]),
         }
     }
+}
+
+/// Looks at a process until it ends: the largest resident set that was seen. Only of an execution that does not count.
+fn watch(child: &mut Child) -> io::Result<Option<u64>> {
+    const PAUSE: Duration = Duration::from_micros(100);
+    let (id, mut peak) = (child.id().to_string(), None);
+    while child.try_wait()?.is_none() {
+        peak = peak.max(probe::peak_resident_bytes(&id));
+        std::thread::sleep(PAUSE);
+    }
+    Ok(peak)
 }
 
 /// What children of this process used that have ended.
@@ -215,6 +238,13 @@ mod tests {
         }
         let failed = run(backend(&["true"], |command| command.prepare = Some("exit 7".to_owned())));
         assert_eq!(failed, Err("`prepare` ended with exit code 7".to_owned()));
+    }
+
+    #[test]
+    fn the_peak_is_that_of_the_command() {
+        let count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let peak = run(backend(&["sh", "-c", count], |_| {})).expect("it runs").peak_resident_bytes;
+        assert!(peak.is_some() && peak < Some(8 << 20), "{peak:?} is more than a shell needs");
     }
 
     #[test]

@@ -250,4 +250,34 @@ mod tests {
         assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
         assert_eq!(words(&all), "--setup make --shell --runs 8 --name old './old | wc'");
     }
+
+    /// A calibration of one round: what perfrun said of the identical copy and of the slower one.
+    fn calibration(identical: &str, slower: &str) -> Calibration {
+        let effect = |effect: f64, verdict: &str| {
+            let is_different = u64::from(["better", "worse"].contains(&verdict));
+            let count = serde_json::json!({ "different": is_different, "of": 1, "interval": null });
+            serde_json::json!({
+                "effect": effect, "comparisons": 1, "verdicts": { verdict: 1 }, "detected": count, "perfrun": count,
+                "pooled_mann_whitney": count, "pooled_overlap": count, "pooled_change": count,
+                "run_median_mann_whitney": count,
+            })
+        };
+        serde_json::from_value(serde_json::json!({
+            "format": 2, "experiment": "ab", "machine": "m", "design": "blocks", "runs": 32, "mean_runs": 9.0,
+            "margin": 0.02, "noise": [], "block_deviation": 0.01, "in_twelve_blocks": 0.04, "here": 0.031,
+            "grade": null, "effects": [effect(0.0, identical), effect(0.05, slower)],
+        }))
+        .expect("a calibration")
+    }
+
+    #[test]
+    fn a_machine_can_gate_if_it_finds_what_is_planted_and_nothing_else() {
+        let said = |identical: &str, slower: &str| verdict(&calibration(identical, slower), Duration::from_secs(28));
+        assert_eq!(said("equivalent", "worse"), (true, "yes: 5 % found in 9 blocks (28 s), A/A equivalent".to_owned()));
+        assert!(said("inconclusive", "worse").0, "no difference is told");
+        let (can_gate, line) = said("equivalent", "inconclusive");
+        assert!(!can_gate && line.starts_with("cannot gate 5 %: a slowdown of 5 % was not found in 9 blocks (28 s); "));
+        assert!(line.ends_with("differences below 3.1 % cannot be told apart here"), "{line}");
+        assert!(!said("worse", "worse").0, "a false alarm");
+    }
 }

@@ -70,6 +70,7 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
     let can_be_checked = results.measured.complete && !results.provenance.machine.contains(" and ");
     let path = facts::of_specification(results, "path").filter(|_| is_whole);
     let again = path.map(|path| {
+        let can_be_checked = can_be_checked && !path.starts_with("ab ");
         let check =
             if can_be_checked { " Check on another machine: `perfrun reproduce` with results.json." } else { "" };
         // What `perfrun ab` measures is in no file: its words are its name.

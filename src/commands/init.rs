@@ -174,16 +174,15 @@ fn is_schema(path: &Path) -> bool {
     serde_json::from_str::<Value>(&text).is_ok_and(|found| found["$id"] == spec::schema()["$id"])
 }
 
-fn write_new(target: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn write_new(target: &Path, text: &str) -> Result<(), Error> {
     use std::io::Write as _;
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     }
     let failed = |source: std::io::Error| match source.kind() {
-        std::io::ErrorKind::AlreadyExists => Error::refused(
-            format!("{} already exists", target.display()),
-            "init never overwrites; name another file with -o",
-        ),
+        std::io::ErrorKind::AlreadyExists => {
+            Error::refused(format!("{} already exists", target.display()), "nothing is overwritten; name another file")
+        }
         _ => Error::write(target, source),
     };
     // It appears whole, or not at all on a full disk.
@@ -355,7 +354,7 @@ fn model_path(folder: Option<&Path>, model: &Path) -> PathBuf {
 }
 
 /// A path as seen from a folder, both absolute.
-fn path_from(folder: &Path, path: &Path) -> PathBuf {
+pub(super) fn path_from(folder: &Path, path: &Path) -> PathBuf {
     let (from, to): (Vec<Component<'_>>, Vec<Component<'_>>) =
         (folder.components().collect(), path.components().collect());
     let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();

@@ -2,7 +2,7 @@
 //!
 //! One model is run as it is stored and in int8; several are compared with each other. Nothing is written but the record.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reading::shell;
 
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
     let shown = PathBuf::from(words(&arguments.specs));
     let place = ProjectRoot::here()?;
-    let mut loaded = specs::parse(&shown, &text, &overrides)?;
+    let mut loaded = specs::parse(&shown, &text, Path::new("/"), &overrides)?;
     specs::obtain(&mut loaded, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     for line in sizes(&loaded.experiment) {

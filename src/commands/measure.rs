@@ -55,10 +55,7 @@ pub(super) fn measure(
     match ended? {
         Ended::Complete => {}
         Ended::Interrupted => return Ok(None),
-        Ended::Refused(_) => {
-            let message = "the machine does not meet `require` in the specification";
-            return Err(Error::refused(message, "see `perfrun doctor`"));
-        }
+        Ended::Refused(refusal) => return Err(super::run::below_requirement(job.record(), refusal)),
     }
     let failed = job.record().runs.iter().any(|run| run.outcome == Outcome::Failed);
     Ok(Some((job, if failed { ExitCode::RunsFailed } else { ExitCode::Done })))

@@ -1,5 +1,6 @@
 //! One file per verb: from arguments to an exit code.
 
+mod ab;
 mod admission;
 mod archive;
 mod bisect;
@@ -60,6 +61,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
     match command {
         Command::Run(arguments) if look::is_asked(&arguments) => look::run(&arguments, ui),
         Command::Run(arguments) => run::run(&arguments, ui),
+        Command::Ab(arguments) => ab::run(&arguments, ui),
         Command::Validate(arguments) => validate::run(&arguments, ui),
         Command::Plan(arguments) => plan::run(&arguments, ui),
         Command::Report(arguments) => report::run(&arguments, ui),

@@ -162,7 +162,7 @@ pub(super) struct Target {
 ///
 /// A folder that cannot be written, which is better known before measuring than after.
 pub(super) fn target(place: &ProjectRoot, loaded: &Loaded, arguments: &RunArgs) -> Result<Target, Error> {
-    let whole = super::specs::restrictions(&arguments.overrides).is_empty();
+    let whole = super::specs::restrictions(&arguments.overrides).is_empty() && !arguments.has_no_file;
     let target = choose(place, &loaded.experiment.name, whole, &Wanted::of(arguments));
     if let Some(folder) = &target.folder {
         check_writable(folder)?;
@@ -282,12 +282,14 @@ pub(super) struct Destination<'a> {
     pub(super) yields: bool,
     /// It is the report of a run, which is appended to GitHub's step summary too.
     pub(super) is_of_run: bool,
+    /// results.json goes to standard output, in place of the table.
+    pub(super) as_json: bool,
 }
 
 impl<'a> Destination<'a> {
     /// Into a folder, whatever lies there.
     pub(super) fn replacing(folder: &'a Path) -> Self {
-        Destination { folder, yields: false, is_of_run: false }
+        Destination { folder, yields: false, is_of_run: false, as_json: false }
     }
 }
 
@@ -325,8 +327,12 @@ pub(super) fn write(
             .push_str(&ui.labelled_text("", &format!("{} is kept: {why} (--replace overwrites it)", typed(to.folder))));
     }
     written.iter().for_each(|path| info!("wrote {}", path.display()));
-    let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
-    ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
+    if to.as_json {
+        super::print(ui, &(super::json_text(&results)? + "\n"))?;
+    } else {
+        let text = conclusion::render(&composed.conclusion(), ui) + &printable(&paths);
+        ui.styled_data(&text).map_err(|source| Error::attempt("cannot write to standard output", source))?;
+    }
     if to.is_of_run {
         step_summary::append(|| Ok(composed.first_page_alone()?), ui);
     }

@@ -185,7 +185,7 @@ fn execute(
         Ended::Interrupted => arguments.output.clone().unwrap_or_else(|| record.folder.clone()),
     };
     let yields = !arguments.replace && arguments.output.is_none();
-    let destination = Destination { folder: &folder, yields, is_of_run: true };
+    let destination = Destination { folder: &folder, yields, is_of_run: true, as_json: arguments.json };
     let written = super::report::write(&record, destination, &arguments.format, &[], ui).inspect_err(|_| {
         let (kept, folder) = (place.relative(&record.folder), place.relative(&folder));
         ui.note(&format!("the record is kept; render it with: perfrun report {kept} --output {folder}"));
@@ -201,11 +201,11 @@ fn execute(
     Ok(outcome(&record).worst(goals))
 }
 
-/// The specification asks for a better machine than this one is now.
-fn below_requirement(record: &Record, refusal: Refusal) -> Error {
+/// The specification asks for a better machine than this one is now, or for what could not be made.
+pub(super) fn below_requirement(record: &Record, refusal: Refusal) -> Error {
     let preview = match refusal {
         Refusal::Grade(preview) => preview,
-        Refusal::Gpu { found, remedy } => return Error::refused(found, remedy),
+        Refusal::Found { found, remedy } => return Error::refused(found, remedy),
     };
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
     let found = match preview {

@@ -73,7 +73,7 @@ pub(super) fn is_model(word: &Path) -> bool {
 /// Looks for the key at the start of a line, so that broken specifications are found too and get their error.
 pub(super) fn is_spec(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-    is_yaml && plain_file::text(path).is_ok_and(|text| text.lines().any(|line| line.starts_with("models:")))
+    is_yaml && plain_file::text(path).is_ok_and(|text| spec::says_what_to_measure(&text))
 }
 
 /// Loads one specification with what the command line changes.
@@ -105,13 +105,13 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
     shortened(spec::load(path, &changes(overrides))?, overrides)
 }
 
-/// As [`load`], of a text that is in no file; its paths are absolute.
+/// As [`load`], of a text that is in no file; its paths are relative to `folder`.
 ///
 /// # Errors
 ///
 /// Every problem of the text and the overrides.
-pub(super) fn parse(name: &Path, text: &str, overrides: &Overrides) -> Result<Loaded, Error> {
-    let loaded = spec::parse(&name.display().to_string(), text, Path::new("/"), &changes(overrides))?;
+pub(super) fn parse(name: &Path, text: &str, folder: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
+    let loaded = spec::parse(&name.display().to_string(), text, folder, &changes(overrides))?;
     shortened(loaded, overrides)
 }
 

@@ -12,6 +12,8 @@ pub enum Backend {
     Onnxruntime,
     /// A script in place of models: latencies on a clock of its own.
     Mock(Box<Mock>),
+    /// The operating system: `commands` in place of models.
+    Commands,
 }
 
 impl Backend {
@@ -19,7 +21,24 @@ impl Backend {
     pub fn reads_models(&self) -> bool {
         match self {
             Backend::Onnxruntime => true,
-            Backend::Mock(_) => false,
+            Backend::Mock(_) | Backend::Commands => false,
         }
     }
+
+    /// Whether commands take the place of models.
+    pub fn runs_commands(&self) -> bool {
+        matches!(self, Backend::Commands)
+    }
+
+    /// The stored name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Backend::Onnxruntime => "onnxruntime",
+            Backend::Mock(_) => "mock",
+            Backend::Commands => Backend::COMMANDS,
+        }
+    }
+
+    /// The name of the one that runs commands.
+    pub const COMMANDS: &'static str = "commands";
 }

@@ -4,7 +4,7 @@ use super::Experiment;
 use crate::vocabulary::printable::printable_line;
 
 impl Experiment {
-    /// Commands (`wrap`, `score`), variants that set environment variables, options of providers that name a file, and
+    /// Commands (`commands` with `prepare` and `setup`, `wrap`, `score`), variants that set environment variables, options of providers that name a file, and
     /// libraries by their path: each once, in a line.
     pub(crate) fn foreign(&self) -> Vec<String> {
         let wraps = self.variants.iter().filter(|variant| !variant.wrap.is_empty()).map(|it| it.wrap.join(" "));
@@ -17,7 +17,9 @@ impl Experiment {
         let models = 0..self.models.len() as u32;
         let data = models.filter_map(|model| self.dataset_of(model)).filter(|data| !data.score.is_empty());
         let libraries = self.plugins.values().chain(self.runtimes.iter().filter_map(|it| it.path.as_ref()));
-        let all = wraps.chain(sets).chain(options).chain(data.map(|data| data.score.join(" ")));
+        let commands = self.models.iter().filter_map(|model| model.command.as_ref());
+        let commands = commands.flat_map(|it| [Some(it.line()), it.prepare.clone(), it.setup.clone()]).flatten();
+        let all = commands.chain(wraps).chain(sets).chain(options).chain(data.map(|data| data.score.join(" ")));
         let mut all: Vec<String> = all
             .chain(libraries.map(|path| path.display().to_string()))
             .map(|it| printable_line(&it).into_owned())

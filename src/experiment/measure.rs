@@ -212,9 +212,24 @@ pub enum Stop {
     Time {
         /// How long.
         time: Nanos,
+        /// Never fewer samples.
+        #[serde(default = "Stop::least_by_time", skip_serializing_if = "Stop::is_least_by_time")]
+        min_samples: u32,
         /// Never more samples.
         max_samples: u32,
     },
+}
+
+impl Stop {
+    /// The fewest samples of a run by time that says nothing else.
+    pub fn least_by_time() -> u32 {
+        5
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_least_by_time(count: &u32) -> bool {
+        *count == Stop::least_by_time()
+    }
 }
 
 /// The statistic whose interval decides.

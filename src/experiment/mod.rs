@@ -6,6 +6,7 @@ mod adapter;
 mod axis;
 mod axis_map;
 mod backend;
+mod command;
 mod compiled;
 mod dataset;
 mod entries;
@@ -40,6 +41,7 @@ pub use axis::Axis;
 pub(crate) use axis::{Entry, OnAxis};
 pub(crate) use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
+pub(crate) use command::Command;
 pub(crate) use compiled::CompiledSelector;
 pub(crate) use dataset::{AccuracyMetric, Dataset};
 pub(crate) use entries::Entries;
@@ -249,6 +251,9 @@ pub struct Model {
     /// This model's own data, in place of the experiment's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<Dataset>,
+    /// What is run in place of a model, if it is a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
 }
 
 impl Model {

@@ -22,6 +22,10 @@ pub fn expand(experiment: &Experiment) -> Result<Plan, PlanError> {
     }
     let factors = space.factors(&matrix.zip);
     let mut product = product(&space, &factors, matrix)?;
+    if experiment.backend.runs_commands() {
+        // The other axes have what nobody wrote.
+        product.factors = vec![(product.total, "commands".to_owned())];
+    }
     let mut points = match matrix.design {
         Combine::Product => points(&space, &factors),
         Combine::OneAtATime => one_at_a_time(&space, &factors, experiment.compare.baseline.as_ref()),

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched};
+use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched, SetUp};
 use super::profiled::Profiled;
 use super::roofline::Roofline;
 use super::sums::{self, COMPLETE, Sums};
@@ -80,6 +80,8 @@ macro_rules! findings {
 }
 
 findings! {
+    /// What was run before anything else.
+    setup: SetUp,
     /// What devices are and draw while nothing runs on them.
     devices: DevicesSeen,
     /// The files of variants that are not run with the model's own.

@@ -14,6 +14,13 @@ use crate::quality::fidelity::Fidelity;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Failure;
 
+/// How long what comes once before commands took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetUp {
+    /// Each different `setup`, in the order of the commands.
+    pub took_ns: Vec<Nanos>,
+}
+
 /// What conversion found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Converted {

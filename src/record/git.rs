@@ -1,5 +1,5 @@
 //! The only module that runs `git`: what a repository holds at any revision, read from its objects. Nothing is checked
-//! out, and nothing is written.
+//! out and nothing is written, but for worktrees of their own, in which commands of a revision are built.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -95,6 +95,21 @@ const GIT_DIR: &str = "GIT_DIR";
 
 /// How to get what a shallow clone lacks.
 pub(crate) const UNSHALLOW: &str = "`git fetch --unshallow`; in GitHub Actions `fetch-depth: 0`";
+
+/// A worktree beside the user's own, which git forgets and whose files go when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Worktree {
+    repository: Repository,
+    pub(crate) folder: PathBuf,
+}
+
+impl Drop for Worktree {
+    fn drop(&mut self) {
+        let words = ["worktree", "remove", "--force"].map(OsStr::new);
+        // What cannot be removed is pruned by git once its folder is gone.
+        let _gone = self.repository.text(words.into_iter().chain([self.folder.as_os_str()]));
+    }
+}
 
 /// A file at a revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -236,6 +251,13 @@ impl Repository {
             asked(&mut git).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         let (requests, answers) = (process.stdin.take()?, BufReader::new(process.stdout.take()?));
         Some(FileReader { path, process, requests: Some(requests), answers })
+    }
+
+    /// Checks a commit out into a folder that is not there yet, as a worktree of its own; `None` where git cannot.
+    pub(crate) fn worktree(&self, commit: &str, folder: &Path) -> Option<Worktree> {
+        let words = ["worktree", "add", "--quiet", "--detach", "--force"].map(OsStr::new);
+        self.text(words.into_iter().chain([folder.as_os_str(), OsStr::new(commit)]))?;
+        Some(Worktree { repository: self.clone(), folder: folder.to_owned() })
     }
 
     /// The bytes of a file at a commit.

@@ -7,7 +7,7 @@ use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
-use crate::experiment::{Dataset, Experiment, Model, Runtime};
+use crate::experiment::{Command, Dataset, Experiment, Model, Runtime};
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,9 @@ pub struct LocalModel {
     /// The user's own files, by name of variant or precision.
     pub files: BTreeMap<String, PathBuf>,
     pub dataset: Option<Dataset>,
+    /// What is run in place of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Command>,
 }
 
 impl LocalPaths {
@@ -48,6 +51,7 @@ impl LocalPaths {
             path: model.path.clone(),
             files: model.files.clone(),
             dataset: experiment.dataset_of(index).cloned(),
+            command: model.command.clone(),
         };
         LocalPaths {
             models: experiment.models.iter().zip(0..).map(local).collect(),
@@ -66,6 +70,7 @@ impl LocalPaths {
             model.path.clone_from(&local.path);
             model.files.clone_from(&local.files);
             model.dataset.clone_from(&local.dataset);
+            model.command.clone_from(&local.command);
         }
         for (file, path) in experiment.input_files_mut().zip(&self.inputs) {
             file.path.clone_from(path);

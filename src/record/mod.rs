@@ -33,7 +33,7 @@ pub(crate) use findings::Finding;
 pub use findings::PassFindings;
 pub(crate) use found::{
     BudgetUsed, CellFidelity, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
-    SearchEnd, Searched, TooLarge, Tried, VariantFile,
+    SearchEnd, Searched, SetUp, TooLarge, Tried, VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};

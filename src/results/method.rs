@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Aa, Backend, Boundary, Cache, Completion, Design, Measure, Provider, Stop, Warmup};
+use crate::experiment::{Aa, Axis, Backend, Boundary, Cache, Completion, Design, Measure, Provider, Stop, Warmup};
 use crate::record::Manifest;
 use crate::vocabulary::quantity::Nanos;
 
@@ -13,7 +13,7 @@ use crate::vocabulary::quantity::Nanos;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Method {
-    /// What executed the models: `onnxruntime` or `mock`.
+    /// What executed the models: `onnxruntime` or `mock`; `commands` where these were run in place of models.
     pub backend: String,
     /// In which order, and how many at a time, the cells of a group ran.
     pub design: Design,
@@ -85,10 +85,7 @@ impl Method {
             (device.label(), completion)
         };
         Method {
-            backend: match experiment.backend {
-                Backend::Onnxruntime => "onnxruntime".to_owned(),
-                Backend::Mock(_) => "mock".to_owned(),
-            },
+            backend: experiment.backend.name().to_owned(),
             design,
             slice_time,
             cache,
@@ -110,8 +107,19 @@ impl Method {
         self.interim_analyses.len() > 1
     }
 
+    /// Whether commands take the place of models.
+    pub(crate) fn runs_commands(&self) -> bool {
+        self.backend == Backend::COMMANDS
+    }
+
+    /// What a page calls an axis.
+    pub(crate) fn word(&self, axis: Axis) -> &'static str {
+        // Of the axes only that of models is always told.
+        if self.runs_commands() && axis.is_always_told() { "command" } else { axis.singular() }
+    }
+
     /// Whether models are files.
     pub(crate) fn reads_models(&self) -> bool {
-        self.backend != "mock"
+        self.backend == Backend::Onnxruntime.name()
     }
 }

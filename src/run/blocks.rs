@@ -69,7 +69,16 @@ fn one_run(
         outputs: None,
     };
     let worker = session.run_cell(job, cell, (arm, run), &plan)?;
-    let slot = Slot { cell: cell.id, arm, run, position, session: job.session(), iterations, cache: measure.cache };
+    let slot = Slot {
+        cell: cell.id,
+        arm,
+        run,
+        position,
+        session: job.session(),
+        iterations,
+        cache: measure.cache,
+        pauses: job.pauses(),
+    };
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 

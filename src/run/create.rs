@@ -262,6 +262,10 @@ fn relative_paths(experiment: &Experiment, place: &ProjectRoot) -> Experiment {
     for model in &mut experiment.models {
         model.path = model.path.as_deref().map(|path| PathBuf::from(place.relative(path)));
         model.files.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
+        if let Some(command) = &mut model.command {
+            command.folder = PathBuf::from(place.relative(&command.folder));
+            command.input = command.input.as_deref().map(|path| PathBuf::from(place.relative(path)));
+        }
     }
     for dataset in experiment.datasets_mut() {
         dataset.file = PathBuf::from(place.relative(&dataset.file));

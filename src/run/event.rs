@@ -36,6 +36,11 @@ pub enum Event<'a> {
         /// How long it took.
         took: Duration,
     },
+    /// What comes once before commands begins.
+    SettingUp {
+        /// The shell command.
+        text: &'a str,
+    },
     /// A batch of a cell was tried, in the search for the best one.
     BatchTried {
         /// Path of the cell.

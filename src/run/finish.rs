@@ -11,7 +11,9 @@ use crate::experiment::{Cache, Stop};
 use crate::plan::CellId;
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
+use crate::vocabulary::printable::printable_line;
 use crate::worker::WorkerRun;
+use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::warm::WarmupStatus;
 
 /// Where a run stands in the record.
@@ -30,14 +32,24 @@ pub(crate) struct Slot {
     pub iterations: u32,
     /// What the caches held when a sample began.
     pub cache: Cache,
+    /// Something comes between samples that is no work of the cell, so that there is no rate.
+    pub pauses: bool,
 }
 
 /// Makes the stored run. `stop` is the rule that the run followed, `batch_size` the items of one inference.
 pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch_size: Option<u64>) -> StoredRun {
     let outcome = if worker.failure.is_some() { Outcome::Failed } else { Outcome::Completed };
+    let last = worker.log_tail.as_deref().and_then(|tail| tail.trim_end().lines().last());
+    let failure = worker.failure.map(|failure| match last {
+        // What it said itself.
+        Some(last) if failure.kind == FailureKind::Command => {
+            Failure::new(failure.kind, format!("{}: {}", failure.message, printable_line(last)))
+        }
+        _ => failure,
+    });
     let mut run = StoredRun {
         outcome,
-        failure: worker.failure,
+        failure,
         log_tail: worker.log_tail,
         iterations: slot.iterations,
         data: worker.data,
@@ -45,7 +57,7 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
     };
     let late = mark_late_warmup(&mut run);
-    derive_metrics(&mut run, batch_size, slot.cache);
+    derive_metrics(&mut run, batch_size, slot.pauses);
     if let Some(watched) = worker.watched {
         let inferences = run.data.measured.len() as u64 * u64::from(run.iterations);
         run.data.metrics.extend(watched.metrics(inferences));
@@ -68,7 +80,7 @@ fn mark_late_warmup(run: &mut StoredRun) -> LateWarmup {
     late
 }
 
-fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
+fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, pauses: bool) {
     let mut set = |name: &str, value: f64| run.data.metrics.insert(name.to_owned(), value);
     set(metric::WARMUP_SAMPLES.name, run.data.warmup.len() as f64);
     let counted = run.data.measured.start_ns.get(run.late_warmup as usize).copied();
@@ -91,8 +103,8 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, cache: Cache) {
     let Some(median) = statistics::quantile::median(&durations) else { return };
     run.data.metrics.insert(metric::LATENCY.name.to_owned(), median);
     device_metrics(run);
-    // Between cold samples the caches are emptied, which is no work of the model and no pause of its caller.
-    if cache == Cache::Cold {
+    // Emptying caches, and what prepares a command, is no work of the cell and no pause of its caller.
+    if pauses {
         return;
     }
     let span = run.active_ns().max(1) as f64;
@@ -131,7 +143,7 @@ mod tests {
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");
-        Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4, cache: Cache::Warm }
+        Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4, cache: Cache::Warm, pauses: false }
     }
 
     fn found(data: RunData) -> WorkerRun {
@@ -164,7 +176,7 @@ mod tests {
 
     #[test]
     fn cold_samples_have_no_throughput_and_must_be_long_enough_for_the_clock() {
-        let slot = Slot { iterations: 1, cache: Cache::Cold, ..slot() };
+        let slot = Slot { iterations: 1, cache: Cache::Cold, pauses: true, ..slot() };
         let clock = [(metric::CLOCK_OVERHEAD, 20.0), (metric::CLOCK_RESOLUTION, 1.0)];
         let clock = clock.map(|(metric, value)| (metric.name.to_owned(), value));
         for (duration, warnings) in [(20_000, &[][..]), (19_999, &["W_COLD_UNRESOLVED"])] {

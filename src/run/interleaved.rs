@@ -271,6 +271,7 @@ impl<'a> LiveWorkers<'a> {
             session: self.job.session(),
             iterations: self.iterations(cell),
             cache: self.job.measure().cache,
+            pauses: self.job.pauses(),
         }
     }
 

@@ -12,7 +12,8 @@ use super::need::DecidedGroups;
 use super::schedule::Turn;
 use crate::device::{Monitors, Watch};
 use crate::experiment::{
-    BATCH, Device, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant, VariantIndex, Warmup,
+    BATCH, Cache, Device, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant, VariantIndex,
+    Warmup,
 };
 use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::Libraries;
@@ -154,6 +155,11 @@ impl Job {
 
     pub(super) fn experiment(&self) -> &Experiment {
         &self.record.manifest.experiment
+    }
+
+    /// Whether something comes between samples that is no work of the cell.
+    pub(super) fn pauses(&self) -> bool {
+        self.measure().cache == Cache::Cold || self.experiment().backend.runs_commands()
     }
 
     pub(super) fn measure(&self) -> &Measure {

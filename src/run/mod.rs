@@ -64,12 +64,12 @@ pub(crate) enum Ended {
     Refused(Refusal),
 }
 
-/// What of a machine is not as the specification requires.
+/// Why nothing is measured: what is not as the specification requires, or could not be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
     /// The grade that a short control gave; `None` where it could not be run.
     Grade(Option<Preview>),
-    Gpu {
+    Found {
         /// The key and what was found, a fragment.
         found: String,
         /// What to do about it.

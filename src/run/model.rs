@@ -77,7 +77,7 @@ pub(super) fn files(path: &Path, header: Option<&ModelHeader>) -> Vec<PathBuf> {
 }
 
 /// Whether a model has the same bytes in both places, its external data and the user's own files for variants among them; of
-/// one without a file, whether it comes from the same source.
+/// one without a file, whether it comes from the same source, or is the same command in the same folder.
 pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
     let hash = |path: &Path| digest::of_files(&files(path, onnx::read_header(path).ok().as_ref())).ok();
     let own = |model: &Model| -> BTreeMap<String, Option<String>> {
@@ -85,7 +85,7 @@ pub(crate) fn is_same_file(one: &Model, other: &Model) -> bool {
     };
     let is_same = match (&one.path, &other.path) {
         (Some(from), Some(to)) => from == to || hash(from).is_some_and(|found| Some(found) == hash(to)),
-        (None, None) => one.source == other.source,
+        (None, None) => one.source == other.source && one.command == other.command,
         _ => false,
     };
     is_same && own(one) == own(other)

@@ -73,6 +73,7 @@ impl Job {
             allow_fallback: self.measure().allow_fallback,
             engines: None,
             dimensions: BTreeMap::new(),
+            command: self.models[cell.model().place()].declared.command.as_ref(),
             model: None,
             source: self.model(cell).and_then(PreparedModel::python),
             folder: Some(&self.spec_folder),

@@ -189,14 +189,14 @@ mod tests {
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(1_000, 0.4), (7_000, 0.0)]);
         assert_eq!(arms[0].1, StopReason::TimeLimit);
         assert!(arms[1].0 >= LEAST_SAMPLES && arms[0].0 > LEAST_SAMPLES, "{arms:?} in {rounds}");
-        let rule = Stop::Time { time: Nanos(40_000), max_samples: 1_000 };
+        let rule = Stop::Time { time: Nanos(40_000), min_samples: 5, max_samples: 1_000 };
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!((arms, rounds), (vec![(400, StopReason::Time), (40, StopReason::Time)], 4));
     }
 
     #[test]
     fn the_most_samples_are_not_passed() {
-        let rule = Stop::Time { time: Nanos(1_000_000), max_samples: 150 };
+        let rule = Stop::Time { time: Nanos(1_000_000), min_samples: 5, max_samples: 150 };
         let (arms, _) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!(arms, [(150, StopReason::Samples), (20, StopReason::TimeLimit)]);
     }

@@ -38,6 +38,16 @@ pub(crate) fn texts(text: &str) -> Vec<String> {
     found
 }
 
+/// Whether a text says at the start of a line what is measured, however broken the rest of it is.
+pub(crate) fn says_what_to_measure(text: &str) -> bool {
+    has_commands(text) || text.lines().any(|line| line.starts_with("models:"))
+}
+
+/// Whether that are commands.
+pub(crate) fn has_commands(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("commands:"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -31,7 +31,7 @@ mod wording;
 mod yaml;
 
 pub use calibrate::{SAME, calibration};
-pub(crate) use canonical::{measured, texts};
+pub(crate) use canonical::{has_commands, measured, says_what_to_measure, texts};
 pub use error::{InvalidSpecError, SpecError};
 pub(crate) use expand::devices::device;
 pub(crate) use files::absolute;

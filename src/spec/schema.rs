@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
 use schemars::{Schema, transform};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::document::{DocumentPath, Step};
 use super::form::{ExperimentForm, NAME_PATTERN};
@@ -27,6 +27,8 @@ pub fn schema() -> Value {
 pub fn schema_text() -> String {
     let mut published = schema();
     admit_scalars(&mut published);
+    // perfrun itself says it in better words.
+    published["anyOf"] = ["models", "commands"].map(|key| json!({ "required": [key] })).into();
     format!("{published:#}\n")
 }
 

@@ -1,11 +1,13 @@
 //! The command line: what may be typed, and its help.
 
+mod ab;
 mod diff;
 mod judge;
 mod models;
 mod parse;
 mod records;
 
+pub use ab::AbArgs;
 pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
@@ -60,6 +62,8 @@ Environment:
 pub enum Command {
     /// Validate, plan, measure and report; the default.
     Run(RunArgs),
+    /// Compare commands: whole programs in randomised blocks, with intervals and verdicts.
+    Ab(AbArgs),
     /// Check specifications: all problems at once, each with its location and a hint.
     Validate(ValidateArgs),
     /// Show the plan: the cells, what is skipped and why, the run order and the estimated time.
@@ -183,6 +187,12 @@ pub struct RunArgs {
     /// Open the HTML report when done.
     #[arg(long)]
     pub open: bool,
+    /// Print results.json instead of the table.
+    #[arg(long)]
+    pub json: bool,
+    /// The specification is in no file, so that its report is not one to commit.
+    #[arg(skip)]
+    pub has_no_file: bool,
 }
 
 /// A name that can be part of a folder's name.

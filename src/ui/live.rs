@@ -88,6 +88,7 @@ impl<'a> Live<'a> {
                 }
                 lines.iter().for_each(|line| self.ui.labelled("accuracy", line));
             }
+            Event::SettingUp { text } => self.ui.labelled("setup", text),
             Event::CheckingGrade { required, runs } => {
                 let letter = required.letter();
                 let text = format!("grade {letter}: checking first with {runs} runs of one cell against itself");

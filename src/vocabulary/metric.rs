@@ -173,7 +173,7 @@ pub const PEAK_RSS: Metric = metric(
     "peak memory",
     Bytes,
     LowerIsBetter,
-    "largest resident set of the worker process (VmHWM), runtime library and input pool included",
+    "largest resident set of the worker process (VmHWM), runtime library and input pool included; of commands that of the command",
 );
 /// Processor time per inference.
 pub const CPU_TIME: Metric = metric(
@@ -182,6 +182,22 @@ pub const CPU_TIME: Metric = metric(
     Nanoseconds,
     LowerIsBetter,
     "processor time of all threads of the worker per inference while sampling",
+);
+/// Processor time of a command in user mode.
+pub const USER_TIME: Metric = metric(
+    "user_time_ns",
+    "user time",
+    Nanoseconds,
+    LowerIsBetter,
+    "processor time in user mode of a command and what it waits for, per execution",
+);
+/// Processor time of a command in the kernel.
+pub const SYSTEM_TIME: Metric = metric(
+    "system_time_ns",
+    "system time",
+    Nanoseconds,
+    LowerIsBetter,
+    "processor time in the kernel of a command and what it waits for, per execution",
 );
 /// Processor time over wall time.
 pub const CPU_UTILISATION: Metric = metric(
@@ -317,6 +333,8 @@ pub const METRICS: &[Metric] = &[
     TIME_TO_STEADY,
     PEAK_RSS,
     CPU_TIME,
+    USER_TIME,
+    SYSTEM_TIME,
     CPU_UTILISATION,
     DEVICE_TIME,
     LAUNCH,

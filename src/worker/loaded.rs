@@ -65,15 +65,17 @@ struct Cold {
 /// This process before a stretch of samples.
 struct Before {
     own: Option<OwnState>,
-    cpu_time_ns: Option<u64>,
+    used: Usage,
 }
 
 /// What the samples between two looks took so far, over all slices.
 #[derive(Default)]
 struct Totals {
     inferences: f64,
-    span_ns: f64,
+    busy_ns: f64,
     cpu_time_ns: Option<f64>,
+    /// In user mode and in the kernel.
+    parts_ns: Option<[f64; 2]>,
 }
 
 /// A cell that has just been loaded, and what is to be said about it.
@@ -110,12 +112,15 @@ impl Loaded {
         let outputs = backend.outputs()?;
         let placement = backend.placement();
         let mut values = BTreeMap::from([
-            (metric::LOAD.name.to_owned(), (loaded - before_load) as f64),
             (metric::FIRST_INFERENCE.name.to_owned(), (first - origin) as f64),
             (metric::CLOCK_OVERHEAD.name.to_owned(), quality.overhead_ns as f64),
             (metric::CLOCK_RESOLUTION.name.to_owned(), quality.resolution_ns as f64),
-            (metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64),
         ]);
+        // A command loads nothing.
+        if backend.input_sets() > 0 {
+            values.insert(metric::LOAD.name.to_owned(), (loaded - before_load) as f64);
+            values.insert(metric::INPUT_POOL.name.to_owned(), placement.input_pool_bytes as f64);
+        }
         if builds_engine {
             values.insert(metric::BUILD.name.to_owned(), (loaded - before_load + first - origin) as f64);
         }
@@ -177,7 +182,9 @@ impl Loaded {
         let before = self.look();
         let measured = sampling.measure(&mut self.sampler(), settle_ns, iterations)?;
         let taken = measured.settled.len() + measured.samples.len();
-        self.look_back(before, taken, measured.span_ns(), iterations);
+        let durations = measured.settled.duration_ns.iter().chain(&measured.samples.duration_ns);
+        let busy_ns = if self.backend.pauses() { durations.sum() } else { measured.span_ns() };
+        self.look_back(before, taken, busy_ns, iterations);
         Ok(measured)
     }
 
@@ -189,27 +196,32 @@ impl Loaded {
         let mut sampler = self.sampler();
         let samples = take_slice(&mut sampler, time, most, iterations, room)?;
         self.next_input = sampler.next_input();
+        let busy_ns = if self.backend.pauses() { samples.duration_ns.iter().sum() } else { samples.span_ns() };
         // The iterations that are not timed use the processor too.
         let touched = usize::from(self.cold.is_none());
-        let span_ns = samples.span_ns().saturating_mul((samples.len() + touched) as u64) / samples.len().max(1) as u64;
-        self.look_back(before, samples.len() + touched, span_ns, iterations);
+        let busy_ns = busy_ns.saturating_mul((samples.len() + touched) as u64) / samples.len().max(1) as u64;
+        self.look_back(before, samples.len() + touched, busy_ns, iterations);
         Ok(samples)
     }
 
     /// This process before samples are taken.
     fn look(&self) -> Before {
         let own = self.environment.on_machine(|| OwnState::before(&Kernel::here()));
-        Before { own, cpu_time_ns: self.backend.usage().cpu_time_ns }
+        Before { own, used: self.backend.usage() }
     }
 
-    /// Adds what happened since, while `taken` samples were taken, the first of which began `span_ns` before the end of
-    /// the last.
-    fn look_back(&mut self, before: Before, taken: usize, span_ns: u64, iterations: u32) {
+    /// Adds what happened since, while `taken` samples were taken, in `busy_ns`.
+    fn look_back(&mut self, before: Before, taken: usize, busy_ns: u64, iterations: u32) {
         let totals = &mut self.totals;
         totals.inferences += taken as f64 * f64::from(iterations);
-        totals.span_ns += span_ns as f64;
-        if let (Some(start), Some(end)) = (before.cpu_time_ns, self.backend.usage().cpu_time_ns) {
+        totals.busy_ns += busy_ns as f64;
+        let (earlier, after) = (before.used, self.backend.usage());
+        if let (Some(start), Some(end)) = (earlier.cpu_time_ns, after.cpu_time_ns) {
             *totals.cpu_time_ns.get_or_insert(0.0) += end.saturating_sub(start) as f64;
+        }
+        if let (Some(start), Some(end)) = (earlier.parts_ns, after.parts_ns) {
+            let parts = totals.parts_ns.get_or_insert_default();
+            (0..parts.len()).for_each(|part| parts[part] += end[part].saturating_sub(start[part]) as f64);
         }
         if let Some(own) = before.own {
             self.own_totals.add(&own, &Kernel::here());
@@ -228,7 +240,13 @@ impl Loaded {
         values.extend(peak.map(|bytes| (metric::PEAK_RSS.name.to_owned(), bytes as f64)));
         if let (Some(spent), None) = (self.totals.cpu_time_ns, &self.cold) {
             values.insert(metric::CPU_TIME.name.to_owned(), spent / self.totals.inferences.max(1.0));
-            values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.totals.span_ns.max(1.0));
+            values.insert(metric::CPU_UTILISATION.name.to_owned(), spent / self.totals.busy_ns.max(1.0));
+        }
+        if let Some(parts) = self.totals.parts_ns {
+            let of_each = [metric::USER_TIME, metric::SYSTEM_TIME].into_iter().zip(parts);
+            values.extend(
+                of_each.map(|(metric, spent)| (metric.name.to_owned(), spent / self.totals.inferences.max(1.0))),
+            );
         }
         // The clock may have become slower meanwhile: another source, or a hypervisor that moved the machine.
         let overhead = self.quality.overhead_ns.max(self.clock.calibrate().overhead_ns);

@@ -14,8 +14,12 @@ use crate::data::array::{Array, ArrayError, read_npy, save_npy};
 use crate::worker::backend::{Backend, Failure, FailureKind};
 use crate::worker::measure::stop::StopReason;
 
-/// The outputs for the first input set: computed again, because the last sample may have used another one.
+/// The outputs for the first input set: computed again, because the last sample may have used another one. Nothing is
+/// run where there is no input set.
 pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<Array>, Failure> {
+    if backend.input_sets() == 0 {
+        return Ok(Vec::new());
+    }
     backend.select(0);
     backend.iterate(1)?;
     backend.outputs()

@@ -7,6 +7,7 @@
     reason = "tests may panic and print"
 )]
 
+mod ab;
 mod acceptance;
 mod accuracy;
 mod bisect;

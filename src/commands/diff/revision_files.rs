@@ -1,12 +1,13 @@
 //! The files that a specification reads at a revision, written to a folder of their own: a side that is measured again.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::data::digest;
 use crate::data::scratch::Scratch;
 use crate::experiment::is_glob;
-use crate::record::git::{Blob, Repository};
+use crate::record::git::{Blob, Repository, Worktree};
 use crate::record::write_whole;
 use crate::spec;
 use crate::ui::error::Error;
@@ -16,6 +17,8 @@ pub(super) struct RevisionFiles<'a> {
     repository: &'a Repository,
     commit: &'a str,
     name: &'a str,
+    /// The whole commit, once a specification of commands asks for it; gone before the folder that holds it.
+    worktree: OnceCell<Worktree>,
     folder: Scratch,
     known: BTreeSet<String>,
 }
@@ -25,7 +28,7 @@ impl<'a> RevisionFiles<'a> {
     pub(super) fn new(repository: &'a Repository, (commit, name): (&'a str, &'a str)) -> Result<Self, Error> {
         let folder = Scratch::new().map_err(|source| Error::write(&std::env::temp_dir(), source))?;
         let known = repository.files(commit, ".").into_iter().collect();
-        Ok(RevisionFiles { repository, commit, name, folder, known })
+        Ok(RevisionFiles { repository, commit, name, worktree: OnceCell::new(), folder, known })
     }
 
     /// A file of the revision; nothing where there is none.
@@ -41,11 +44,27 @@ impl<'a> RevisionFiles<'a> {
     /// A file that is kept elsewhere and is not here, and what the system says.
     pub(super) fn specification(&self, path: &str) -> Result<Option<PathBuf>, Error> {
         let Some(named) = self.named(path) else { return Ok(None) };
+        if matches!(self.read(path), Some(Blob::Bytes(bytes)) if spec::has_commands(&String::from_utf8_lossy(&bytes))) {
+            return Ok(Some(self.checked_out()?.join(path)));
+        }
         for file in named {
             self.write(file)?;
         }
         self.write(path)?;
         Ok(Some(self.folder.path().join(path)))
+    }
+
+    /// The folder of a worktree: what commands are built of and read, nobody knows beforehand.
+    fn checked_out(&self) -> Result<&Path, Error> {
+        if self.worktree.get().is_none() {
+            let folder = self.folder.path().join("worktree");
+            let worktree = self.repository.worktree(self.commit, &folder).ok_or_else(|| {
+                let message = format!("git cannot check out {} into a worktree of its own", self.name);
+                Error::refused(message, format!("`git worktree add --detach FOLDER {}` says why", self.commit))
+            })?;
+            let _first = self.worktree.set(worktree);
+        }
+        Ok(self.worktree.get().map_or(self.folder.path(), |worktree| worktree.folder.as_path()))
     }
 
     /// The same with empty files: enough to know what the patterns of the specification find.

@@ -17,7 +17,7 @@ mod usage;
 
 pub(crate) use machine::MachineState;
 pub(crate) use own::{OwnState, OwnTotals};
-pub(crate) use usage::{Usage, usage};
+pub(crate) use usage::{Usage, peak_resident_bytes, usage};
 
 /// Later minus earlier, where both are known; counters that were reset count from zero.
 fn risen(before: Option<u64>, after: Option<u64>) -> Option<u64> {

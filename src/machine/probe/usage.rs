@@ -11,17 +11,20 @@ pub struct Usage {
     pub peak_resident_bytes: Option<u64>,
     /// Processor time of all threads so far, in nanoseconds.
     pub cpu_time_ns: Option<u64>,
+    /// The same in user mode and in the kernel, where these are known.
+    pub parts_ns: Option<[u64; 2]>,
 }
 
 /// Usage of the calling process.
 ///
 /// Peak memory is VmHWM, not `ru_maxrss`: the latter is inherited over `exec` and would show the parent's peak.
 pub(crate) fn usage() -> Usage {
-    Usage { peak_resident_bytes: peak_resident_bytes(), cpu_time_ns: cpu_time_ns() }
+    Usage { peak_resident_bytes: peak_resident_bytes("self"), cpu_time_ns: cpu_time_ns(), parts_ns: None }
 }
 
-fn peak_resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+/// The largest resident set so far of a process, by its number or `self`; `None` once it has ended.
+pub(crate) fn peak_resident_bytes(process: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)

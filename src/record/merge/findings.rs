@@ -32,6 +32,9 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
             *known =
                 BudgetUsed { runs: known.runs.max(budget.runs), wanted: known.wanted.max(budget.wanted), ..*known };
         }
+        if found.setup.is_none() {
+            found.setup.clone_from(&of.setup);
+        }
         if found.requirements.is_none() {
             found.requirements = of.requirements;
         }

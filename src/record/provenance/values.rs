@@ -57,6 +57,18 @@ pub(super) fn specification(manifest: &Manifest) -> Value {
     json!({ "path": spec.path, "sha256": spec.sha256, "overrides": spec.overrides, "text": spec.text })
 }
 
+pub(super) fn commands(manifest: &Manifest) -> Value {
+    let models = manifest.experiment.models.iter();
+    let rows: Vec<Value> = models
+        .filter_map(|model| {
+            let command = model.command.as_ref()?;
+            let (line, prepare, setup) = (command.line(), &command.prepare, &command.setup);
+            Some(json!({ "name": model.name, "line": line, "prepare": prepare, "setup": setup }))
+        })
+        .collect();
+    if rows.is_empty() { Value::Null } else { Value::from(rows) }
+}
+
 pub(super) fn models(manifest: &Manifest) -> Value {
     let plan = &manifest.plan;
     let model = |(name, file): (&String, &Option<ModelFile>)| {
@@ -111,10 +123,17 @@ pub(super) fn runtimes(manifest: &Manifest) -> Value {
         let runtime = manifest.experiment.runtimes.iter().find(|runtime| Some(runtime.name.as_str()) == name)?;
         runtime.program.as_ref().map(|_| true)
     };
+    // Where variants name their runtimes.
+    let variants = |name: Option<&str>| {
+        let named =
+            manifest.experiment.variants.iter().filter(|variant| name.is_some() && variant.runtime.as_deref() == name);
+        let names: Vec<&str> = named.map(|variant| variant.name.as_str()).collect();
+        (!names.is_empty()).then_some(names)
+    };
     let library = |(name, used): (Option<&str>, RuntimeUsed)| {
         json!({
             "name": name, "version": used.version, "build": used.build, "package": used.package, "sha256": used.sha256,
-            "program": program(name),
+            "program": program(name), "variants": variants(name),
         })
     };
     manifest.libraries().map(library).collect()

@@ -111,6 +111,7 @@ fn not_compared(reader: &Reader<'_>) -> String {
         return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
     }
     match &results.rules.baseline {
+        None if results.method.runs_commands() => "Measured, not compared: there is one command.".to_owned(),
         None => "Measured, not compared: there is one variant, one model and one device.".to_owned(),
         Some(baseline) if runnable.iter().all(|cell| !results.is_baseline(cell)) => {
             format!("Measured, not compared: the baseline {baseline} is not run.")

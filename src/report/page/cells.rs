@@ -14,7 +14,8 @@ use crate::report::cause::conditional;
 use crate::report::format::{self, Column};
 use crate::results::{Cell, Compared, Results, Status, beside};
 use crate::vocabulary::metric::{
-    CPU_TIME, DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, THROUGHPUT,
+    CPU_TIME, DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, SYSTEM_TIME, THROUGHPUT,
+    USER_TIME,
 };
 
 /// Every cell that is to be run.
@@ -83,7 +84,7 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
     let axes = reader.naming_axes();
     let facts: Vec<Known> = shown.facts().into_iter().filter(|fact| !fact.is_empty()).collect();
     let marked = facts.iter().take_while(|fact| fact.is_essential).count();
-    let named = axes.iter().map(|axis| TableColumn::text(axis.singular()));
+    let named = axes.iter().map(|axis| TableColumn::text(reader.results.method.word(*axis)));
     let headed = |fact: &Known| TableColumn { is_numeric: fact.is_numeric, ..TableColumn::text(&fact.title) };
     let first = || facts.iter().filter(|fact| fact.is_first);
     let best = reader.best();
@@ -147,7 +148,10 @@ impl Shown<'_, '_> {
             name if name == PEAK_RSS.name => self.cells.iter().any(lacks),
             name => [DEVICE_MEMORY.name, MODEL_SIZE.name].contains(&name),
         };
+        let processor = [&USER_TIME, &SYSTEM_TIME].map(|metric| has(metric).then(|| MetricReference::of(metric)));
         let usual = [
+            processor[0],
+            processor[1],
             has_tail.then_some(p95),
             rate,
             has(&DEVICE_MEMORY).then_some(MetricReference::of(&DEVICE_MEMORY)),
@@ -161,6 +165,10 @@ impl Shown<'_, '_> {
         facts.push(Known { is_first: false, ..bound });
         facts.push(self.text("notes", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));
         facts
+    }
+
+    fn runs_commands(&self) -> bool {
+        self.reader.results.method.runs_commands()
     }
 
     fn text(&self, title: &str, text: impl Fn(&Cell) -> Option<String>) -> Known {
@@ -192,6 +200,7 @@ impl Shown<'_, '_> {
             self.cells.iter().flat_map(|cell| cell.scores()).find(|it| it.metric.metric().name == metric.metric.name);
         let title = match &score {
             Some(score) => outputs::short_name(score.metric).to_owned(),
+            None if metric == MetricReference::LATENCY && self.runs_commands() => "time".to_owned(),
             None if metric == MetricReference::LATENCY => "latency".to_owned(),
             None if is_latency => metric.statistic.name().to_owned(),
             None if metric.metric.name == MODEL_SIZE.name => "file".to_owned(),
@@ -336,8 +345,11 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
         true => format!(" ± half of its {} interval", format::percent(results.rules.confidence)),
         false => format!(", without interval below {MINIMUM_RUNS} processes"),
     };
-    let stream = super::methods::stream(&results.method);
-    let mut sentences = vec![format!("{medians}{interval}; service latency (closed loop), {stream}.")];
+    let timed = match results.method.runs_commands() {
+        true => "wall time of one execution, from the start of its process to its end".to_owned(),
+        false => format!("service latency (closed loop), {}", super::methods::stream(&results.method)),
+    };
+    let mut sentences = vec![format!("{medians}{interval}; {timed}.")];
     let judged = results.unasked().find(|row| row.is_judged());
     if let (Some(baseline), Some(row)) = (&results.rules.baseline, judged) {
         let per_item = if reader.is_by_items() { " per item" } else { "" };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, Trust};
-use crate::experiment::{Cache, Design};
+use crate::experiment::{Axis, Cache, Design};
 use crate::record::provenance::{self, Class};
 use crate::report::format::{self, percent};
 use crate::results::Results;
@@ -17,8 +17,8 @@ use crate::vocabulary::wording::{count, list};
 const SHORT_HASH: usize = 12;
 
 /// Facts with tables or sentences of their own.
-const TOLD_ELSEWHERE: [&str; 8] =
-    ["specification", "models", "files", "datasets", "inputs", "design", "cache", "input_sets"];
+const TOLD_ELSEWHERE: [&str; 9] =
+    ["specification", "models", "commands", "files", "datasets", "inputs", "design", "cache", "input_sets"];
 
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -105,8 +105,14 @@ fn judged(results: &Results, trust: &Trust) -> String {
     let against = match &rules.baseline {
         Some(baseline) => {
             let margin = results.unasked().next().map_or(rules.margin, |row| row.margin);
-            format!("against {baseline} ({}), margin {}", list(&rules.compared), percent(margin))
+            let word = |name: &String| match Axis::of_singular(name) {
+                Some(axis) => results.method.word(axis).to_owned(),
+                None => name.clone(),
+            };
+            let compared: Vec<String> = rules.compared.iter().map(word).collect();
+            format!("against {baseline} ({}), margin {}", list(&compared), percent(margin))
         }
+        None if results.method.runs_commands() => "not compared: one command".to_owned(),
         None => "not compared: one variant, one model, one device".to_owned(),
     };
     let quick = results.measured.quick.then(|| "quick look".to_owned());
@@ -129,7 +135,12 @@ pub(super) fn runtimes(results: &Results) -> Option<String> {
         let package = package.filter(|package| *package != "onnxruntime");
         let known: Vec<&str> = package.into_iter().chain(version.filter(|_| name.is_some())).collect();
         let shown = name.or(version).unwrap_or("of unknown version");
-        if known.is_empty() || name.is_none() { shown.to_owned() } else { format!("{shown} ({})", known.join(" ")) }
+        let variants: Vec<&str> = row["variants"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let runs = if variants.is_empty() { String::new() } else { format!(" for {}", list(&variants)) };
+        match known.is_empty() || name.is_none() {
+            true => format!("{shown}{runs}"),
+            false => format!("{shown} ({}){runs}", known.join(" ")),
+        }
     };
     let (programs, libraries): (Vec<&Value>, Vec<&Value>) =
         rows(results, "runtimes").partition(|row| row["program"].as_bool().unwrap_or(false));
@@ -138,7 +149,7 @@ pub(super) fn runtimes(results: &Results) -> Option<String> {
     if !libraries.is_empty() || all.is_empty() {
         all.insert(0, format!("ONNX Runtime {}", list(&libraries)).trim().to_owned());
     }
-    results.method.reads_models().then(|| list(&all))
+    results.method.reads_models().then(|| all.join(", "))
 }
 
 /// `ONNX Runtime 1.31.1, 2 threads`, before anything ran; `None` where no library does.
@@ -158,6 +169,9 @@ pub(super) fn threads(reader: &Reader<'_>) -> String {
 
 fn with(reader: &Reader<'_>) -> String {
     let results = reader.results;
+    if results.method.runs_commands() {
+        return commands(results);
+    }
     let runtime = runtimes(results).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
     let mut devices: Vec<&str> = Vec::new();
     for cell in reader.shown() {
@@ -176,6 +190,11 @@ fn with(reader: &Reader<'_>) -> String {
     let labels = [design, caches].map(|label| label.map(str::to_owned));
     let parts = [Some(runtime), Some(list(&devices)), Some(threads(reader))].into_iter().chain(labels);
     parts.flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What was run in place of models: `grep -c foo big.txt; rg -c foo big.txt`.
+fn commands(results: &Results) -> String {
+    rows(results, "commands").filter_map(|row| row["line"].as_str()).collect::<Vec<_>>().join("; ")
 }
 
 /// Every stored fact, the disturbances, sessions and models.

@@ -41,15 +41,21 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
         Design::Sequential => "one after the other",
     };
     let caches = if method.cache == Cache::Cold { ", cold caches" } else { "" };
+    let (process, es) = if method.runs_commands() { ("run", "s") } else { ("fresh process", "es") };
     let runs = match (method.is_by_need(), results.rules.runs) {
-        (false, 1) => "1 fresh process".to_owned(),
+        (false, 1) => format!("1 {process}"),
         // The budget may have left room for fewer than were asked for.
-        (false, runs) => format!("{runs} fresh processes"),
-        (true, _) => format!("{} to {} fresh processes", results.rules.runs_min.unwrap_or(1), method.runs),
+        (false, runs) => format!("{runs} {process}{es}"),
+        (true, _) => format!("{} to {} {process}{es}", results.rules.runs_min.unwrap_or(1), method.runs),
     };
-    let measured = format!(
-        "Latency: {runs} per cell, {arranged}; trimmed mean (25 %) of their medians, rounded; one stream, closed loop{caches}."
-    );
+    let measured = match method.runs_commands() {
+        true => format!(
+            "Time: of one execution, from the start of its process to its end; {runs} per command, each with several executions, {arranged}; trimmed mean (25 %) of their medians, rounded."
+        ),
+        false => format!(
+            "Latency: {runs} per cell, {arranged}; trimmed mean (25 %) of their medians, rounded; one stream, closed loop{caches}."
+        ),
+    };
     let judged = results.unasked().next().map(|row| {
         format!(
             "Verdict: by the {} interval of the speed-up, paired by block, and a margin of {}.",
@@ -64,9 +70,12 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
     let can_be_checked = results.measured.complete && !results.provenance.machine.contains(" and ");
     let path = facts::of_specification(results, "path").filter(|_| is_whole);
     let again = path.map(|path| {
+        let can_be_checked = can_be_checked && !path.starts_with("ab ");
         let check =
             if can_be_checked { " Check on another machine: `perfrun reproduce` with results.json." } else { "" };
-        format!("Repeat: `perfrun {}`.{check}", shell::word(path))
+        // What `perfrun ab` measures is in no file: its words are its name.
+        let path = if path.starts_with("ab ") { path.to_owned() } else { shell::word(path) };
+        format!("Repeat: `perfrun {path}`.{check}")
     });
     [Some(measured), judged, again].into_iter().flatten().collect()
 }
@@ -178,6 +187,7 @@ fn run(reader: &Reader<'_>) -> Option<String> {
 /// What a run did before it warmed up.
 fn first_steps(method: &Method) -> String {
     match method.reads_models() {
+        _ if method.runs_commands() => "A run executed the command once (the first execution, reported by itself) and warmed up",
         true => "A run loaded the model, executed it once (the first inference, reported by itself) and warmed up",
         false => "No model was executed: durations came from a script, on a clock of its own. A run had a first inference, reported by itself, and warmed up",
     }
@@ -245,7 +255,7 @@ fn stop(rule: &Stop) -> String {
         Stop::Samples { count: number, max_time } => {
             format!("Sampling went on for {}, at most {max_time}.", count(u64::from(*number), "sample"))
         }
-        Stop::Time { time, max_samples } => format!("Sampling went on for {time}, at most {max_samples} samples."),
+        Stop::Time { time, max_samples, .. } => format!("Sampling went on for {time}, at most {max_samples} samples."),
     }
 }
 
@@ -284,6 +294,7 @@ fn clock(results: &Results) -> String {
     let measured = || results.cells.iter().filter(|cell| cell.estimate(&LATENCY).is_some());
     let iterations = || measured().map(|cell| cell.iterations);
     let enclosed = match (iterations().min().unwrap_or(1), iterations().max().unwrap_or(1)) {
+        (1, 1) if results.method.runs_commands() => "the start of a process and the wait for its end".to_owned(),
         (1, 1) => "one inference call".to_owned(),
         (least, most) if least == most => {
             format!("{most} consecutive inference calls (too short to be timed one by one), divided by their number")

@@ -71,7 +71,9 @@ impl<'a> Reader<'a> {
     /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
     /// cells that run differ.
     pub(super) fn naming_axes(&self) -> Vec<Axis> {
-        let says_something = |axis: &Axis| axis.is_workload() || self.has_several(*axis);
+        let of_commands = self.results.method.runs_commands();
+        let is_told = |axis: &Axis| if of_commands { axis.is_always_told() } else { axis.is_workload() };
+        let says_something = |axis: &Axis| is_told(axis) || self.has_several(*axis);
         let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
         axes.sort_by_key(|axis| self.results.compares(*axis));
         axes

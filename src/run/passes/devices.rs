@@ -86,5 +86,5 @@ fn grant(job: &Job, seen: &DeviceSeen, wanted: Wanted) -> Result<(), RunError> {
         }
         _ => None,
     };
-    refused.map_or(Ok(()), |(found, remedy)| Err(RunError::Refused(Refusal::Gpu { found, remedy })))
+    refused.map_or(Ok(()), |(found, remedy)| Err(RunError::Refused(Refusal::Found { found, remedy })))
 }

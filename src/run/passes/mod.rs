@@ -12,6 +12,7 @@ mod rehearsal;
 mod requirements;
 mod roofline;
 mod search;
+mod setup;
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -50,7 +51,8 @@ trait Pass {
 type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), RunError>;
 
 /// All passes, in order.
-pub(super) const PASSES: [Step; 8] = [
+pub(super) const PASSES: [Step; 9] = [
+    step::<setup::RunSetups>,
     step::<devices::Devices>,
     step::<convert::Convert>,
     step::<search::Search>,

@@ -147,7 +147,16 @@ fn pilot(
     let plan = RunPlan { outputs, ..warming };
     let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
     let cache = job.measure().cache;
-    let slot = Slot { cell: cell.id, arm: Arm::Pilot, run: 0, position, session: job.session(), iterations: 1, cache };
+    let slot = Slot {
+        cell: cell.id,
+        arm: Arm::Pilot,
+        run: 0,
+        position,
+        session: job.session(),
+        iterations: 1,
+        cache,
+        pauses: job.pauses(),
+    };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
 

@@ -324,7 +324,7 @@ impl Trier<'_> {
             tolerance: Ratio(0.05),
         };
         RunPlan {
-            stop: Some(Stop::Time { time: LENGTH, max_samples: 100_000 }),
+            stop: Some(Stop::Time { time: LENGTH, min_samples: Stop::least_by_time(), max_samples: 100_000 }),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
             ..RunPlan::warming(request, warmup)

@@ -11,14 +11,22 @@ use crate::spec::form::{
 };
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
+use super::commands;
 use super::variants::overlay_mock;
 
-/// Reads `measure`.
-pub(super) fn expand(form: &MeasureForm, check: &mut Check<'_>) -> Measure {
+/// Reads `measure`. Commands have a warm-up and a stopping rule of their own, where nothing is written.
+pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_>) -> Measure {
     let place = DocumentPath::top("measure");
+    let is_left = |key: &str, check: &Check<'_>| of_commands && !check.has(&place.key(key));
     let mut measure = Measure {
-        warmup: warmup(&form.warmup, &place.key("warmup"), check),
-        stop: stop(&form.stop, &place.key("stop"), check),
+        warmup: match is_left("warmup", check) {
+            true => commands::WARMUP,
+            false => warmup(&form.warmup, &place.key("warmup"), check),
+        },
+        stop: match is_left("stop", check) {
+            true => commands::STOP,
+            false => stop(&form.stop, &place.key("stop"), check),
+        },
         inputs: form.inputs,
         timeout: positive(&form.timeout, &place.key("timeout"), check),
         design: form.design,
@@ -83,7 +91,9 @@ fn stop(form: &StopForm, place: &DocumentPath, check: &mut Check<'_>) -> Stop {
             Stop::Samples { count: form.count, max_time: positive(&form.max_time, &place.key("max_time"), check) }
         }
         StopForm::Time(form) => {
-            Stop::Time { time: positive(&form.time, &place.key("time"), check), max_samples: form.max_samples }
+            let samples = [("min_samples", form.min_samples), ("max_samples", form.max_samples)];
+            let (min_samples, max_samples) = bounds(samples, place, check);
+            Stop::Time { time: positive(&form.time, &place.key("time"), check), min_samples, max_samples }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! which are `plan`'s; here they are only counted.
 
 mod choose;
+mod commands;
 mod compare;
 mod conversion;
 mod dataset;
@@ -37,7 +38,7 @@ use super::form::ExperimentForm;
 use super::name::is_name;
 use super::wording::bad_name;
 use crate::experiment::Space;
-use crate::experiment::{Axis as AxisName, AxisMap, Entry, Experiment, labels};
+use crate::experiment::{Axis as AxisName, AxisMap, Backend, Entry, Experiment, labels};
 
 /// What an axis has, as far as it could be read.
 #[derive(Clone, Debug)]
@@ -90,7 +91,11 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         let problem = bad_name(problem, "the experiment's name, taken from the file,", &name);
         check.problems.push(problem.with_hint("add a `name`"));
     }
-    let models = models::expand(form, folder, kind, check);
+    let runs_commands = commands::are_measured(form, check);
+    let models = match runs_commands {
+        true => commands::expand(form, folder, check),
+        false => models::expand(form, folder, kind, check),
+    };
     let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
     let mut runtimes = runtimes::expand(form, folder, kind, check);
     let mut variants = variants::expand(form, &models, &runtimes, kind, check);
@@ -110,7 +115,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     });
     let axes = Space::new(found, &models.values, &inputs.values);
     let matrix = matrix::expand(&form.matrix, &axes, check);
-    let mut measure = measure::expand(&form.measure, check);
+    let mut measure = measure::expand(&form.measure, runs_commands, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
     let workers = design::Workers { devices: &devices.values, variants: &variants.values };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);
@@ -131,7 +136,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);
-    let backend = measure::backend(&form.backend, check);
+    let backend = if runs_commands { Backend::Commands } else { measure::backend(&form.backend, check) };
     let require = compare::require(&form.require, &devices.values, check);
     Experiment {
         name,

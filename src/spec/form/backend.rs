@@ -47,8 +47,8 @@ impl<'de> Deserialize<'de> for BackendForm {
         match Value::deserialize(deserializer)? {
             Value::String(name) if name == "mock" => Ok(BackendForm::Mock(Box::default())),
             Value::String(name) => match Backend::deserialize(Value::String(name.clone())) {
-                Ok(backend) => Ok(BackendForm::Plain(backend)),
-                Err(_) => Err(D::Error::unknown_variant(&name, &NAMES)),
+                Ok(backend) if backend.name() != Backend::COMMANDS => Ok(BackendForm::Plain(backend)),
+                _ => Err(D::Error::unknown_variant(&name, &NAMES)),
             },
             long => {
                 let long: Long = serde_json::from_value(long).map_err(D::Error::custom)?;

@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::{Boundary, Cache, Design, Rebuild, StopStatistic};
+use crate::experiment::{Boundary, Cache, Design, Rebuild, Stop, StopStatistic};
 
 use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
@@ -194,6 +194,10 @@ fn one_minute() -> DurationText {
 pub(in crate::spec) struct TimeStop {
     /// How long.
     pub(in crate::spec) time: DurationText,
+    /// Never fewer samples.
+    #[schemars(range(min = 1))]
+    #[serde(default = "Stop::least_by_time")]
+    pub(in crate::spec) min_samples: u32,
     /// Never more samples.
     #[schemars(range(min = 1))]
     #[serde(default = "hundred_thousand")]

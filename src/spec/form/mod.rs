@@ -6,6 +6,7 @@
 
 mod axes;
 mod backend;
+mod command;
 mod dataset;
 mod fidelity;
 mod judge;
@@ -30,6 +31,7 @@ pub(super) use axes::{
     SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
+pub(super) use command::{CommandEntry, CommandForm};
 pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
@@ -46,11 +48,11 @@ pub(super) use scalar::{
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
 
-/// What to measure, and how: models, inputs, variants, devices and runtimes are multiplied to cells, and every cell runs
-/// several times in fresh processes.
+/// What to measure, and how: models, inputs, variants, devices and runtimes are multiplied to cells, or each of `commands`
+/// is one, and every cell runs several times in fresh processes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "experiment", extend("required" = ["models"]))]
+#[schemars(rename = "experiment")]
 pub(super) struct ExperimentForm {
     /// Names the record and the report's folder. Default: the file's name without its ending.
     pub(super) name: Option<Name>,
@@ -59,6 +61,14 @@ pub(super) struct ExperimentForm {
     /// What is measured: a path, a folder (every `.onnx` file below it), a glob, or a list of these and of entries.
     /// Paths are relative to this file; a name defaults to the file's name without its ending.
     pub(super) models: OneOrMany<ModelEntry>,
+    /// In place of models: whole programs, each as one would type it, or with settings. The first is the baseline.
+    pub(super) commands: OneOrMany<CommandEntry>,
+    /// The folder of every command that has none of its own, relative to this file. Default: the folder of this file.
+    pub(super) cwd: Option<String>,
+    /// A shell command once before anything is measured, for every command that has none of its own.
+    pub(super) setup: Option<String>,
+    /// A shell command before every execution, outside the clock, for every command that has none of its own.
+    pub(super) prepare: Option<String>,
     /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
@@ -122,6 +132,10 @@ impl Default for ExperimentForm {
             name: None,
             description: None,
             models: OneOrMany::Many(Vec::new()),
+            commands: OneOrMany::Many(Vec::new()),
+            cwd: None,
+            setup: None,
+            prepare: None,
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),

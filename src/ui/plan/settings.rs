@@ -113,7 +113,11 @@ fn dataset_words(dataset: &Dataset) -> String {
 }
 
 fn baseline(experiment: &Experiment, plan: &Plan) -> String {
+    let runs_commands = experiment.backend.runs_commands();
     let Some(baseline) = &plan.baseline else {
+        if runs_commands {
+            return "none: there is one command".to_owned();
+        }
         let mut axes = Axis::compared_unasked();
         axes.retain(|axis| !plan.names(*axis).is_empty());
         let axes: Vec<&str> = axes.into_iter().map(Axis::plural).collect();
@@ -122,7 +126,8 @@ fn baseline(experiment: &Experiment, plan: &Plan) -> String {
     let first = if baseline.is_default { ", the first of its axis" } else { "" };
     let margin = experiment.compare.margin;
     let margins = format!("margin {}, tails {}", format::percent(margin.default.0), format::percent(margin.tail.0));
-    format!("{} `{}`{first}; {margins}", baseline.axes_words(), baseline.name)
+    let (word, first) = if runs_commands { ("command".to_owned(), "") } else { (baseline.axes_words(), first) };
+    format!("{word} `{}`{first}; {margins}", baseline.name)
 }
 
 fn control(notes: &[Note], plan: &Plan) -> String {

@@ -143,6 +143,11 @@ pub trait Backend {
         Ok(None)
     }
 
+    /// Whether samples do not follow each other at once, since something of its own comes before each.
+    fn pauses(&self) -> bool {
+        false
+    }
+
     /// What others used of the processors, where a script tells it; `None` where the parent finds it out.
     fn others(&self) -> Option<f64> {
         None

@@ -62,6 +62,8 @@ pub enum FailureKind {
     Timeout,
     /// The worker did not speak the protocol.
     Protocol,
+    /// A command did not end as it should.
+    Command,
     /// An output is not usable.
     Output,
     /// Something that the runtime needs is not installed.
@@ -82,6 +84,7 @@ impl FailureKind {
             FailureKind::Killed => "killed",
             FailureKind::Timeout => "timeout",
             FailureKind::Protocol => "protocol",
+            FailureKind::Command => "command",
             FailureKind::Output => "output",
             FailureKind::Missing => "missing",
             FailureKind::Internal => "internal",
@@ -104,6 +107,7 @@ impl FailureKind {
             FailureKind::Killed => "the end of the worker's log is in the record",
             FailureKind::Timeout => "raise `measure.timeout`, or exclude this cell",
             FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
+            FailureKind::Command => "run it by hand; `exit_codes` allows other codes than 0",
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
             FailureKind::Missing => "install what the message names, or name another `python` in `runtimes`",
             FailureKind::Internal => "please report this with the record's folder",

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::BackendRequest;
 use crate::device::Monitors;
-use crate::experiment::{Boundary, Device, PythonModel, Runtime, Variant};
+use crate::experiment::{Boundary, Command, Device, PythonModel, Runtime, Variant};
 use crate::machine::environment::Environment;
 
 /// The answers of one backend about itself.
@@ -54,6 +54,8 @@ pub(crate) struct CellFacts<'a> {
     pub engines: Option<PathBuf>,
     /// Sizes of the model's free dimensions by name.
     pub dimensions: BTreeMap<String, u64>,
+    /// What is run in place of a model, if it is a command.
+    pub command: Option<&'a Command>,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// How Python makes the model, where its program takes it so.

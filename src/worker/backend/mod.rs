@@ -1,9 +1,10 @@
-//! What executes a model: ONNX Runtime, a script, or another program.
+//! What executes a model, or something in its place: ONNX Runtime, a script, the operating system, another program.
 //!
 //! A backend is a folder. Inside a worker process it is a [`Backend`]: everything between two clock readings happens in
 //! [`Backend::iterate`], and all other methods are outside the timed region and may allocate. What the parent asks about
 //! it is its [`Kind`]. This file is the only one that tells backends apart.
 
+mod command;
 mod execution;
 pub(crate) mod failure;
 pub(crate) mod inputs;
@@ -41,6 +42,8 @@ pub enum BackendRequest {
     Mock(MockRequest),
     /// Another program, which speaks the protocol itself.
     Program(ProgramRequest),
+    /// A command in place of a model.
+    Command(experiment::Command),
 }
 
 /// What is known about the backend of an experiment.
@@ -48,6 +51,7 @@ pub(crate) fn of(backend: &experiment::Backend) -> &dyn Kind {
     match backend {
         experiment::Backend::Onnxruntime => &onnxruntime::OnnxruntimeKind,
         experiment::Backend::Mock(script) => script.as_ref(),
+        experiment::Backend::Commands => &command::CommandKind,
     }
 }
 
@@ -65,7 +69,9 @@ impl BackendRequest {
     /// Where it runs.
     pub(crate) fn environment(&self) -> Environment {
         match self {
-            BackendRequest::Onnxruntime(_) | BackendRequest::Program(_) => Environment::machine(),
+            BackendRequest::Onnxruntime(_) | BackendRequest::Command(_) | BackendRequest::Program(_) => {
+                Environment::machine()
+            }
             BackendRequest::Mock(request) => request.script.environment(),
         }
     }
@@ -84,10 +90,9 @@ impl BackendRequest {
 pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
     Ok(match &request.backend {
         BackendRequest::Onnxruntime(settings) => {
-            let backend = Box::new(onnxruntime::OnnxRuntime::new(request, settings)?);
-            let spins = request.slowdown > 0.0;
-            if spins { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend }
+            slowed(Box::new(onnxruntime::OnnxRuntime::new(request, settings)?), request)
         }
+        BackendRequest::Command(command) => slowed(Box::new(command::CommandBackend::new(command.clone())), request),
         // Slowed down by its factor: its clock is not the host's.
         BackendRequest::Mock(settings) => {
             let script = mock::MockBackend::new(settings.clone(), ScriptedClock::default());
@@ -100,4 +105,9 @@ pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
             ));
         }
     })
+}
+
+/// The same, slowed down where the request asks for it.
+fn slowed(backend: Box<dyn Backend>, request: &CellRequest) -> Box<dyn Backend> {
+    if request.slowdown > 0.0 { Box::new(slowed::Slowed::new(backend, request.slowdown)) } else { backend }
 }

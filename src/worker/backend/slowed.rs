@@ -111,6 +111,10 @@ impl Backend for Slowed {
         self.inner.stream_costs(iterations)
     }
 
+    fn pauses(&self) -> bool {
+        self.inner.pauses()
+    }
+
     fn others(&self) -> Option<f64> {
         self.inner.others()
     }

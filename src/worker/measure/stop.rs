@@ -82,12 +82,13 @@ impl Stop {
     fn least_samples(self) -> usize {
         match self {
             Stop::Precision { min_samples, .. } => (min_samples as usize).max(LEAST_SAMPLES),
+            Stop::Time { min_samples, .. } => min_samples as usize,
             _ => LEAST_SAMPLES,
         }
     }
 }
 
-/// `max_time` beats every minimum, but this many samples are always taken (method 3.1).
+/// `max_time` beats every minimum, but this many samples are always taken (method 3.1), if `mode: time` asks for no fewer.
 pub const LEAST_SAMPLES: usize = 5;
 
 /// What is wrong with an end of sampling for this reason after `taken` samples, in words. `waited` is how long whoever
@@ -96,7 +97,7 @@ pub(crate) fn contradiction(rule: Stop, reason: StopReason, taken: usize, waited
     let (least, least_time) = match (rule, reason) {
         (_, StopReason::Samples) => (rule.most_samples(), Nanos(0)),
         (Stop::Precision { min_time, .. }, StopReason::Precision) => (rule.least_samples(), min_time),
-        (Stop::Time { time, .. }, StopReason::Time) => (LEAST_SAMPLES, time),
+        (Stop::Time { time, .. }, StopReason::Time) => (rule.least_samples(), time),
         (Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }, StopReason::TimeLimit) => {
             (LEAST_SAMPLES, max_time)
         }
@@ -174,7 +175,7 @@ impl Stopping {
     pub(crate) fn until_next(&self, taken: usize, elapsed: u64) -> (usize, u64) {
         let (samples, time) = match self.rule {
             Stop::Samples { count, max_time } => (count as usize, max_time),
-            Stop::Time { time, max_samples } => (max_samples as usize, time),
+            Stop::Time { time, max_samples, .. } => (max_samples as usize, time),
             Stop::Precision { max_samples, max_time, .. } => (self.next_check.min(max_samples as usize), max_time),
         };
         (samples.saturating_sub(taken).max(1), time.0.saturating_sub(elapsed).max(1))
@@ -191,8 +192,8 @@ impl Stopping {
                 }
                 (enough_to_stop && elapsed >= max_time.0).then_some(StopReason::TimeLimit)
             }
-            Stop::Time { time, max_samples } => {
-                if enough_to_stop && elapsed >= time.0 {
+            Stop::Time { time, min_samples, max_samples } => {
+                if taken >= min_samples as usize && elapsed >= time.0 {
                     return Some(StopReason::Time);
                 }
                 (taken >= max_samples as usize).then_some(StopReason::Samples)
@@ -242,7 +243,7 @@ mod tests {
     fn a_reason_is_one_of_the_rules_and_holds() {
         let second = Nanos::from_secs(1);
         let count = Stop::Samples { count: 9, max_time: second };
-        let time = Stop::Time { time: second, max_samples: 100 };
+        let time = Stop::Time { time: second, min_samples: 5, max_samples: 100 };
         let (soon, late) = (Some(Duration::from_millis(10)), Some(Duration::from_secs(2)));
         for (rule, reason, least, waits) in [
             (count, StopReason::Samples, 9, false),

@@ -363,6 +363,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         inputs: None,
         files: std::collections::BTreeMap::new(),
         dataset: None,
+        command: None,
     };
     let variant = |name: &&str| Variant {
         name: (*name).to_owned(),

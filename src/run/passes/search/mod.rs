@@ -97,7 +97,11 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
     let measure = job.measure().clone();
     // Numbers that no run has: the seeds are nobody else's.
     let (arm, run) = (Arm::Pilot, u32::MAX - number);
-    let stop = Stop::Time { time: SAMPLING.min(rounds::longest(measure.stop)), max_samples: MOST_SAMPLES };
+    let stop = Stop::Time {
+        time: SAMPLING.min(rounds::longest(measure.stop)),
+        min_samples: Stop::least_by_time(),
+        max_samples: MOST_SAMPLES,
+    };
     let worker = match job.set_batch(index, batch) {
         Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
         Ok(()) => {
@@ -106,7 +110,16 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
             session.run_cell(job, &cell, (arm, run), &plan)?
         }
     };
-    let slot = Slot { cell: cell.id, arm, run, position: 0, session: 0, iterations: 1, cache: measure.cache };
+    let slot = Slot {
+        cell: cell.id,
+        arm,
+        run,
+        position: 0,
+        session: 0,
+        iterations: 1,
+        cache: measure.cache,
+        pauses: job.pauses(),
+    };
     let run = store_run(slot, worker, Some(stop), Some(batch));
     Ok(Tried { batch, items_per_s: rate(&run, batch), failure: run.failure })
 }

@@ -280,6 +280,6 @@ impl Backend for MockBackend {
     fn usage(&self) -> Usage {
         const SCRIPTED_PEAK: u64 = 32 << 20;
         let cpu_time_ns = (self.clock.now() as f64 / (1.0 + self.disturbance)).round() as u64;
-        Usage { peak_resident_bytes: Some(SCRIPTED_PEAK), cpu_time_ns: Some(cpu_time_ns) }
+        Usage { peak_resident_bytes: Some(SCRIPTED_PEAK), cpu_time_ns: Some(cpu_time_ns), parts_ns: None }
     }
 }

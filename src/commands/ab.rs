@@ -1,0 +1,283 @@
+//! `perfrun ab 'A' 'B'`: commands against each other, as a specification that no file has.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reading::shell;
+use reading::yaml::scalar;
+
+use super::admission::Wishes;
+use super::measure::{Measurement, measure};
+use super::{init, json_text, print, run, specs};
+use crate::data::scratch::Scratch;
+use crate::experiment::Design;
+use crate::judge::compare::{Calibration, calibrate};
+use crate::prepare::runtime;
+use crate::record::ProjectRoot;
+use crate::report::Format;
+use crate::report::format::percent;
+use crate::spec::{self, Loaded, absolute};
+use crate::ui::cli::{AbArgs, Overrides, RunArgs};
+use crate::ui::error::{Error, ExitCode};
+use crate::ui::{Ui, duration};
+use crate::vocabulary::quantity::Ratio;
+use crate::worker::Interrupts;
+
+/// What `--prove` plants and wants found.
+const PLANTED: Ratio = Ratio(0.05);
+
+pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    if arguments.names.len() > arguments.commands.len() {
+        let message = format!("{} names for {} commands", arguments.names.len(), arguments.commands.len());
+        return Err(Error::refused(message, "give one `--name` for each command, in their order"));
+    }
+    if let Some(file) = &arguments.export_spec {
+        return export(file, arguments, ui);
+    }
+    Scratch::remove_left(&runtime::cache_folder());
+    let interrupts = &super::interrupts()?;
+    let here = absolute(Path::new(""), Path::new("."));
+    let place = ProjectRoot::here()?;
+    let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
+    let load =
+        |arguments: &AbArgs| specs::parse(&shown(arguments), &specification("ab", None, arguments), &here, &overrides);
+    if arguments.prove {
+        let busy;
+        let proven = if arguments.commands.is_empty() {
+            busy = AbArgs {
+                commands: vec![busy_loop()?],
+                shell: true,
+                names: vec!["loop".to_owned()],
+                ..arguments.clone()
+            };
+            &busy
+        } else {
+            arguments
+        };
+        let code = prove(&load(proven)?, proven, &overrides, &place, interrupts, ui)?;
+        if code != ExitCode::Done || arguments.commands.is_empty() {
+            return Ok(code);
+        }
+    }
+    let loaded = load(arguments)?;
+    ui.warnings(&loaded.warnings);
+    let as_run = RunArgs {
+        overrides,
+        output: arguments.output.clone(),
+        json: arguments.json,
+        wait: arguments.wait,
+        format: Format::defaults().collect(),
+        has_no_file: true,
+        ..RunArgs::default()
+    };
+    let restrictions = specs::restrictions(&as_run.overrides);
+    let code = run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)?;
+    if code != ExitCode::Interrupted {
+        let words = words(&AbArgs { prove: false, ..arguments.clone() });
+        ui.labelled("keep it", &format!("perfrun ab --export-spec experiments/ab.yaml {words}"));
+    }
+    Ok(code)
+}
+
+/// The specification that the arguments stand for, as seen from a folder, if its file is not to lie here.
+fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> String {
+    let mut text = format!("name: {}\ncommands:\n", scalar(name));
+    for (index, command) in arguments.commands.iter().enumerate() {
+        let mut keys: Vec<String> =
+            arguments.names.get(index).iter().map(|name| format!("name: {}", scalar(name))).collect();
+        keys.push(format!("run: {}", scalar(command)));
+        keys.extend(arguments.shell.then(|| "shell: true".to_owned()));
+        text.push_str(&match keys.as_slice() {
+            [_] => format!("  - {}\n", scalar(command)),
+            keys => format!("  - {{ {} }}\n", keys.join(", ")),
+        });
+    }
+    let cwd = folder.map(|folder| init::path_from(folder, &absolute(Path::new(""), Path::new("."))));
+    let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned()).filter(|cwd| !cwd.is_empty());
+    let settings = [("cwd", &cwd), ("setup", &arguments.setup), ("prepare", &arguments.prepare)];
+    settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).for_each(|(key, value)| {
+        text.push_str(&format!("{key}: {}\n", scalar(value)));
+    });
+    text.extend(arguments.runs.map(|runs| format!("runs: {runs}\n")));
+    text.extend(arguments.budget.map(|budget| format!("budget: {budget}\n")));
+    text
+}
+
+/// Writes the specification into a file that is not there.
+fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
+    let path = absolute(Path::new(""), file);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let name = spec::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
+    let text = specification(if name.is_empty() { "ab" } else { &name }, Some(folder), arguments);
+    // A folder that is made now holds nothing that could be wrong.
+    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
+    specs::parse(file, &text, folder, &Overrides { set: arguments.set.clone(), ..Overrides::default() })?;
+    if !arguments.set.is_empty() {
+        ui.note("`--set` is not written; put its keys into the file");
+    }
+    init::write_new(file, &text)?;
+    ui.note(&format!("wrote {}", file.display()));
+    ui.note(&format!("next: perfrun {}", shell::word(&file.to_string_lossy())));
+    Ok(ExitCode::Done)
+}
+
+/// What messages and reports call the specification: there is no file.
+fn shown(arguments: &AbArgs) -> PathBuf {
+    PathBuf::from(format!("ab {}", words(arguments)).trim_end())
+}
+
+/// The commands and what is said of them, as they were typed.
+fn words(arguments: &AbArgs) -> String {
+    let option = |name: &str, value: &dyn std::fmt::Display| format!("{name} {}", shell::word(&value.to_string()));
+    let mut words: Vec<String> = Vec::new();
+    words.extend(arguments.setup.as_ref().map(|it| option("--setup", it)));
+    words.extend(arguments.prepare.as_ref().map(|it| option("--prepare", it)));
+    words.extend(arguments.shell.then(|| "--shell".to_owned()));
+    words.extend(arguments.runs.as_ref().map(|it| option("--runs", it)));
+    words.extend(arguments.budget.as_ref().map(|it| option("--budget", it)));
+    words.extend(arguments.set.iter().map(|it| option("--set", it)));
+    for (index, command) in arguments.commands.iter().enumerate() {
+        words.extend(arguments.names.get(index).map(|it| option("--name", it)));
+        words.push(shell::word(command));
+    }
+    words.join(" ")
+}
+
+/// A loop in the shell that takes about 50 ms here.
+fn busy_loop() -> Result<String, Error> {
+    const TRIED: u32 = 20_000;
+    const WANTED: Duration = Duration::from_millis(50);
+    let text = |count: u32| format!("i=0; while [ $i -lt {count} ]; do i=$((i+1)); done");
+    let mut fastest = Duration::MAX;
+    for _ in 0..5 {
+        let started = Instant::now();
+        let status = Command::new("sh").args(["-c", &text(TRIED)]).stdin(Stdio::null()).status();
+        status.map_err(|source| Error::attempt("cannot start `sh`", source))?;
+        fastest = fastest.min(started.elapsed());
+    }
+    let count = f64::from(TRIED) * WANTED.as_secs_f64() / fastest.as_secs_f64().max(1e-4);
+    Ok(text((count.round() as u32).clamp(TRIED, 100 * TRIED)))
+}
+
+/// Whether this machine tells a copy of the first command that is slower by [`PLANTED`] from identical ones.
+fn prove(
+    loaded: &Loaded,
+    arguments: &AbArgs,
+    overrides: &Overrides,
+    place: &ProjectRoot,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    let mut derived = loaded.clone();
+    derived.experiment.models.truncate(1);
+    derived.experiment = spec::calibration(&derived.experiment, &[PLANTED], Design::Blocks);
+    derived.experiment.budget = loaded.experiment.budget;
+    let what = Measurement {
+        loaded: &derived,
+        file: &shown(arguments),
+        place,
+        wishes: Wishes { runtime: None, wait: arguments.wait, no_wait: false },
+        overrides,
+        restrictions: vec!["--prove".to_owned()],
+    };
+    let started = Instant::now();
+    let Some((job, code)) = measure(what, interrupts, ui)? else { return Ok(ExitCode::Interrupted) };
+    if code != ExitCode::Done {
+        let failed = job.record().runs.iter().find_map(|run| run.failure.as_ref());
+        let why = failed.map_or_else(|| "nothing was measured".to_owned(), |failure| failure.message.clone());
+        return Err(Error::refused(format!("the proof could not be measured: {why}"), "run the command by hand"));
+    }
+    let found = calibrate(&job.record().manifest, &job.record().runs);
+    let (can_gate, line) = verdict(&found, started.elapsed());
+    if arguments.json && loaded.experiment.models.len() == 1 {
+        print(ui, &(json_text(&found)? + "\n"))?;
+        ui.labelled("proof", &line);
+    } else {
+        print(ui, &ui.labelled_text("proof", &line))?;
+    }
+    Ok(if can_gate { ExitCode::Done } else { ExitCode::CheckFailed })
+}
+
+/// Whether a gate of 5 % can stand on this, and that in a line.
+fn verdict(found: &Calibration, took: Duration) -> (bool, String) {
+    let of = |effect: Ratio| found.effects.iter().find(|it| it.effect == effect);
+    let is_found = of(PLANTED).is_some_and(|it| it.perfrun.different > 0);
+    let identical = of(Ratio(0.0));
+    let word = identical.and_then(|it| it.verdicts.keys().next()).map_or("not measured", String::as_str);
+    let is_alike = identical.is_some_and(|it| it.comparisons > 0 && it.perfrun.different == 0);
+    let blocks = found.mean_runs.unwrap_or(f64::from(found.runs));
+    if is_found && is_alike {
+        let line = format!("yes: {} found in {blocks:.0} blocks ({}), A/A {word}", percent(PLANTED.0), duration(took));
+        return (true, line);
+    }
+    let least = match found.here {
+        Some(least) => format!("; differences below {} cannot be told apart here", percent(least)),
+        None => String::new(),
+    };
+    let why =
+        if is_alike { format!("a slowdown of {} was not found", percent(PLANTED.0)) } else { format!("A/A {word}") };
+    (false, format!("cannot gate {}: {why} in {blocks:.0} blocks ({}){least}", percent(PLANTED.0), duration(took)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(commands: &[&str]) -> AbArgs {
+        AbArgs { commands: commands.iter().map(|it| (*it).to_owned()).collect(), ..AbArgs::default() }
+    }
+
+    #[test]
+    fn the_arguments_are_a_specification() {
+        assert_eq!(
+            specification("ab", None, &arguments(&["true", "rg x"])),
+            "name: ab\ncommands:\n  - \"true\"\n  - \"rg x\"\n"
+        );
+        let all = AbArgs {
+            names: vec!["old".to_owned()],
+            shell: true,
+            setup: Some("make".to_owned()),
+            runs: Some(8),
+            ..arguments(&["./old | wc"])
+        };
+        let text = specification("ab", None, &all);
+        assert_eq!(
+            text,
+            "name: ab\ncommands:\n  - { name: old, run: \"./old | wc\", shell: true }\nsetup: make\nruns: 8\n"
+        );
+        let loaded = spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
+        assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
+        assert_eq!(words(&all), "--setup make --shell --runs 8 --name old './old | wc'");
+    }
+
+    /// A calibration of one round: what perfrun said of the identical copy and of the slower one.
+    fn calibration(identical: &str, slower: &str) -> Calibration {
+        let effect = |effect: f64, verdict: &str| {
+            let is_different = u64::from(["better", "worse"].contains(&verdict));
+            let count = serde_json::json!({ "different": is_different, "of": 1, "interval": null });
+            serde_json::json!({
+                "effect": effect, "comparisons": 1, "verdicts": { verdict: 1 }, "detected": count, "perfrun": count,
+                "pooled_mann_whitney": count, "pooled_overlap": count, "pooled_change": count,
+                "run_median_mann_whitney": count,
+            })
+        };
+        serde_json::from_value(serde_json::json!({
+            "format": 2, "experiment": "ab", "machine": "m", "design": "blocks", "runs": 32, "mean_runs": 9.0,
+            "margin": 0.02, "noise": [], "block_deviation": 0.01, "in_twelve_blocks": 0.04, "here": 0.031,
+            "grade": null, "effects": [effect(0.0, identical), effect(0.05, slower)],
+        }))
+        .expect("a calibration")
+    }
+
+    #[test]
+    fn a_machine_can_gate_if_it_finds_what_is_planted_and_nothing_else() {
+        let said = |identical: &str, slower: &str| verdict(&calibration(identical, slower), Duration::from_secs(28));
+        assert_eq!(said("equivalent", "worse"), (true, "yes: 5 % found in 9 blocks (28 s), A/A equivalent".to_owned()));
+        assert!(said("inconclusive", "worse").0, "no difference is told");
+        let (can_gate, line) = said("equivalent", "inconclusive");
+        assert!(!can_gate && line.starts_with("cannot gate 5 %: a slowdown of 5 % was not found in 9 blocks (28 s); "));
+        assert!(line.ends_with("differences below 3.1 % cannot be told apart here"), "{line}");
+        assert!(!said("worse", "worse").0, "a false alarm");
+    }
+}

@@ -1,0 +1,65 @@
+//! `setup` of commands: what is built or written once, before anything is measured.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::Pass;
+use crate::experiment::Command;
+use crate::record::SetUp;
+use crate::run::event::Event;
+use crate::run::session::{RunError, Session};
+use crate::run::{Job, Refusal};
+use crate::vocabulary::printable::printable_line;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::command::CommandError;
+
+/// Characters of what a failed command says last.
+const LONGEST_COMPLAINT: usize = 300;
+
+/// Runs every `setup` once for each folder and environment.
+pub(super) struct RunSetups;
+
+impl Pass for RunSetups {
+    type Found = SetUp;
+
+    fn is_wanted(job: &Job) -> bool {
+        commands(job).any(|command| command.setup.is_some()) && !job.has_nothing_to_run()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<SetUp, RunError> {
+        let (mut done, mut took) = (BTreeSet::new(), Vec::new());
+        for command in commands(job) {
+            let Some(text) = &command.setup else { continue };
+            if !done.insert((text, &command.folder, &command.env)) {
+                continue;
+            }
+            session.emit(&Event::SettingUp { text });
+            let started = Instant::now();
+            run(command, text, session)?;
+            took.push(Nanos::from_duration(started.elapsed()));
+        }
+        Ok(SetUp { took_ns: took })
+    }
+}
+
+fn commands(job: &Job) -> impl Iterator<Item = &Command> {
+    job.models.iter().filter_map(|model| model.declared.command.as_ref())
+}
+
+/// What cannot be built cannot be measured: the record ends here.
+fn run(command: &Command, text: &str, session: &mut Session<'_>) -> Result<(), RunError> {
+    // A build may take longer than any run.
+    const LONGEST: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+    let why = match session.run_command(command.process(&Command::of_shell(text)), LONGEST) {
+        Ok(done) if done.status.success() => return Ok(()),
+        Ok(done) => {
+            let last = done.complaint.trim().lines().last().unwrap_or_default();
+            let last: String = last.chars().take(LONGEST_COMPLAINT).collect();
+            format!("{}: {}", done.status, printable_line(&last))
+        }
+        Err(CommandError::Interrupted) => return Err(RunError::Interrupted),
+        Err(problem) => problem.to_string(),
+    };
+    let found = format!("`setup: {}` failed: {why}", printable_line(text));
+    Err(RunError::Refused(Refusal::Found { found, remedy: "nothing was measured; run it by hand".to_owned() }))
+}

@@ -1,0 +1,210 @@
+//! Commands in place of models: real programs, in real worker processes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use perfrun::internals::record::{Outcome, Record};
+
+use super::support::{Done, Workplace, check_snapshot};
+
+/// Short blocks: what is tested is no time.
+const SHORT: &str = "runs: 2\nmeasure: { stop: { mode: samples, count: 2 } }\ncompare: { aa: off }\n";
+
+fn place(commands: &str) -> Workplace {
+    Workplace::with_spec(&format!("{commands}\n{SHORT}"))
+}
+
+fn measured(commands: &str) -> (Workplace, Record) {
+    let place = place(commands);
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    (place, record)
+}
+
+/// What became of the only command, which fails in the rehearsal.
+fn failure(command: &str) -> String {
+    let place = place(&format!("commands:\n  - {command}\n"));
+    let Done { stderr, .. } = place.run(&["x.yaml"]).expect_code(3);
+    let line = stderr.lines().position(|line| line.contains("  failed   ")).expect("a failed rehearsal");
+    let rest: Vec<&str> = stderr.lines().skip(line).take_while(|line| !line.starts_with("time")).collect();
+    rest.join("\n").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_command_has_times_and_no_rates() {
+    let (place, record) = measured("commands: ['true', { name: sum, run: 'echo $((1 + 1))', shell: true }]");
+    let completed: Vec<_> = record.runs.iter().filter(|run| run.outcome == Outcome::Completed).collect();
+    assert_eq!(completed.len(), 2 + 4, "the rehearsal and two runs of each");
+    for run in completed.iter().filter(|run| !run.data.measured.is_empty()) {
+        let has = |name: &str| run.data.metrics.contains_key(name);
+        assert!(has("latency_ns") && has("user_time_ns") && has("system_time_ns") && has("cpu_time_ns"));
+        assert!(!has("throughput_per_s") && !has("items_per_s"), "{:?}", run.data.metrics);
+        assert_eq!(run.data.measured.len(), 2);
+    }
+    let page = place.read("reports/x/report.md");
+    assert!(
+        page.contains("| command | time |") && page.contains("- **With:** true; sh -c 'echo $((1 + 1))'"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_command_runs_where_and_with_what_it_is_told() {
+    let check = "read line && [ \"$line$WORD\" = oneone ] && [ -f here ] && rm fresh";
+    let commands = format!(
+        "commands:\n  - {{ name: c, run: [sh, -c, '{check}'], cwd: folder, env: {{ WORD: one }}, input: in.txt }}\n\
+         prepare: touch fresh\nsetup: echo once >> setup.txt\n"
+    );
+    let place = place(&commands);
+    place.write("folder/here", "");
+    place.write("in.txt", "one\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(place.read("folder/setup.txt"), "once\n", "of all runs together");
+    let record = place.record("x");
+    assert_eq!(record.manifest.findings.setup.as_ref().map(|setup| setup.took_ns.len()), Some(1));
+    let stored = record.manifest.experiment.models[0].command.clone().unwrap();
+    assert_eq!((stored.folder.to_str(), stored.input.unwrap().to_str()), (Some("folder"), Some("in.txt")));
+}
+
+#[test]
+fn what_a_command_does_wrong_is_a_failed_run_with_the_reason() {
+    let says = |command: &str, why: &str| {
+        let failed = failure(command);
+        assert!(failed.contains(why), "{failed}");
+    };
+    says(
+        "{ name: c, run: 'echo one >&2; echo two >&2; exit 3', shell: true }",
+        "ended with exit code 3: two (command)",
+    );
+    says("{ name: c, run: 'kill -KILL $$', shell: true }", "was killed by signal 9 (SIGKILL)");
+    says("{ name: c, run: ./absent, setup: 'true' }", "cannot start `./absent`: No such file");
+    says("{ name: c, run: 'printf \"a\\0b\" >&2; exit 1', shell: true }", "ended with exit code 1: a");
+    says("{ name: c, run: 'true', prepare: 'echo no >&2; false' }", "`prepare` ended with exit code 1: no");
+    says(
+        "{ name: c, run: 'head -c 9000000 /dev/zero >&2; head -c 9000000 /dev/zero; echo end >&2; exit 9', shell: true }",
+        "ended with exit code 9: ",
+    );
+}
+
+#[test]
+fn a_command_that_hangs_ends_with_the_deadline() {
+    let place = Workplace::with_spec(&format!(
+        "commands:\n  - cat fifo\nsetup: mkfifo fifo\n{}",
+        SHORT.replace("measure: {", "measure: { timeout: 1s, warmup: { mode: samples, count: 1 },")
+    ));
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stderr.contains("(timeout)"), "{}", done.stderr);
+}
+
+#[test]
+fn what_cannot_be_set_up_is_not_measured() {
+    let place = place("commands: ./tool\nsetup: echo broken >&2 && exit 2");
+    let done = place.run(&["x.yaml"]).expect_code(2);
+    assert!(
+        done.stderr.contains("`setup: echo broken >&2 && exit 2` failed: exit status: 2: broken"),
+        "{}",
+        done.stderr
+    );
+    assert!(place.record("x").runs.is_empty());
+}
+
+#[test]
+fn other_exit_codes_can_be_good_ones() {
+    measured("commands: [{ name: none, run: 'grep -q nothing /dev/null', exit_codes: [1] }]");
+}
+
+#[test]
+fn ab_is_a_specification_that_can_be_kept() {
+    let place = Workplace::new();
+    let export = ["ab", "--name", "old", "true", "false", "--prepare", "sync", "--export-spec", "experiments/t.yaml"];
+    place.run(&export).expect_code(0);
+    check_snapshot("ab_specification", &place.read("experiments/t.yaml"));
+    place.run(&["validate", "experiments/t.yaml"]).expect_code(0);
+    let again = place.run(&export).expect_code(2);
+    assert!(again.stderr.contains("experiments/t.yaml already exists"), "{}", again.stderr);
+}
+
+#[test]
+fn ab_compares_and_writes_nothing_but_its_record() {
+    let place = Workplace::new();
+    let set = ["--set", "measure.stop={ mode: samples, count: 2 }", "--set", "compare.aa=off"];
+    let arguments = [&["ab", "--runs", "5", "--name", "a", "true", "true"][..], &set].concat();
+    let done = place.run(&arguments).expect_code(0);
+    assert!(
+        done.stdout.contains("against a") && done.stderr.contains("keep it    perfrun ab --export-spec"),
+        "{}",
+        done.stdout
+    );
+    assert!(!place.path("reports").exists());
+    fs::remove_dir_all(place.path(".perfrun/records")).unwrap();
+    let json = place.run(&[&arguments[..], &["--json"]].concat()).expect_code(0).stdout;
+    let results: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(results["method"]["backend"], "commands");
+    assert_eq!(results["cells"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn ab_says_what_is_wrong_before_anything_runs() {
+    let place = Workplace::new();
+    let said = |arguments: &[&str]| place.run(arguments).expect_code(2).stderr;
+    let texts = [
+        said(&["ab"]),
+        said(&["ab", "./none", "true"]),
+        said(&["ab", "--name", "a", "--name", "b", "true"]),
+        said(&["ab", "true 'open"]),
+    ];
+    check_snapshot("ab_mistakes", &texts.join("\n").replace(place.root().to_str().unwrap(), "HERE"));
+}
+
+#[test]
+fn a_proof_says_in_a_line_whether_five_percent_can_be_gated() {
+    let place = Workplace::new();
+    let arguments =
+        ["ab", "--prove", "true", "--runs", "5", "--set", "measure.stop={ mode: samples, count: 1 }", "--json"];
+    let done = place.run(&arguments);
+    // How quiet this machine is nobody knows.
+    let line = done.stderr.lines().find(|line| line.starts_with("proof")).unwrap_or_default();
+    match done.code {
+        0 => assert!(line.contains("yes: 5 % found in 5 blocks"), "{line}"),
+        _ => assert!(done.code == 4 && line.contains("cannot gate 5 %"), "{} {line}", done.code),
+    }
+    assert!(!done.stdout.is_empty() || done.code == 4);
+}
+
+/// Runs git in a place that becomes a repository.
+fn git(place: &Workplace, arguments: &[&str]) {
+    let settings = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"];
+    let output = Command::new("git").args(settings).args(arguments).current_dir(place.root()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn both_revisions_are_built_and_measured_in_worktrees_of_their_own() {
+    let place = Workplace::new();
+    // What is built says of which revision it is, and runs only there.
+    let tool = "#!/bin/sh\n[ -f built-VERSION ] && [ -d .git ] || [ -f .git ]\n";
+    let spec = "commands: [{ name: tool, run: ./tool.sh }]\ncwd: ..\nsetup: touch built-$(cat version)\nruns: 5\n\
+                measure: { stop: { mode: samples, count: 1 } }\ngate: [{ metric: latency, worse_by: 10000% }]\n";
+    git(&place, &["init", "-q"]);
+    place.write("experiments/x.yaml", spec);
+    for version in ["1", "2"] {
+        place.write("version", version);
+        place.write("tool.sh", &tool.replace("VERSION", version));
+        fs::set_permissions(place.path("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        git(&place, &["add", "experiments", "version", "tool.sh"]);
+        git(&place, &["commit", "-q", "-m", version]);
+    }
+    let done = place.run(&["diff", "HEAD~1", "HEAD", "--remeasure", "--gate", "--json"]).expect_code(0);
+    assert_eq!(done.stderr.matches("setup      touch built-").count(), 2, "{}", done.stderr);
+    let diff: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    let text = diff.to_string();
+    let reason = &diff["experiments"][0]["rows"][0]["reason"]["kind"];
+    assert!(reason != "unchanged" && diff["experiments"][0]["gate"]["judged"] == 1, "{text}");
+    let record = place.record("x");
+    let main = record.runs.iter().filter(|run| run.outcome == Outcome::Completed && !run.data.measured.is_empty());
+    assert!(main.count() >= 10, "five runs of each side");
+    assert!(!place.path("built-2").exists(), "nothing is built where the user works");
+    let listed = Command::new("git").args(["worktree", "list"]).current_dir(place.root()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 1, "and no worktree is left");
+}

@@ -5,7 +5,7 @@
 
 The program is a loop of about 50 ms in awk; the planted copy does 5 % more rounds. hyperfine runs with its defaults and
 without a shell (`-N`), and its exported times are judged in the two ways that are in use: the intervals mean +- sd do not
-overlap, and Welch's test with p < .05 (its own scripts/welch_ttest.py). Without hyperfine on the path, the same is done on
+overlap, and Welch's test with p < .05 (its own scripts/welch_ttest.py). perfrun goes on until its verdict is decided, at most for the budget. Without hyperfine on the path, the same is done on
 times taken here, one command after the other, as long as hyperfine would. --disturbed keeps a core busy for a quarter of
 the time (disturb.py). Prints one line for each rule: called different or found, of how many, and the median of the seconds.
 """

@@ -24,6 +24,9 @@ use crate::ui::{Ui, duration};
 use crate::vocabulary::quantity::Ratio;
 use crate::worker::Interrupts;
 
+/// Where the time is limited, the number of blocks is not the limit.
+const MOST_BLOCKS: u32 = 512;
+
 /// What `--prove` plants and wants found.
 const PLANTED: Ratio = Ratio(0.05);
 
@@ -43,21 +46,23 @@ pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let load =
         |arguments: &AbArgs| specs::parse(&shown(arguments), &specification("ab", None, arguments), &here, &overrides);
     if arguments.prove {
-        let busy;
-        let proven = if arguments.commands.is_empty() {
-            busy = AbArgs {
-                commands: vec![busy_loop()?],
-                shell: true,
-                names: vec!["loop".to_owned()],
-                ..arguments.clone()
-            };
-            &busy
-        } else {
-            arguments
+        let proven = proven(arguments)?;
+        let loaded = load(&proven)?;
+        let Some((found, took)) = prove(&loaded, &proven, &overrides, &place, interrupts, ui)? else {
+            return Ok(ExitCode::Interrupted);
         };
-        let code = prove(&load(proven)?, proven, &overrides, &place, interrupts, ui)?;
-        if code != ExitCode::Done || arguments.commands.is_empty() {
-            return Ok(code);
+        let (can_gate, line) = verdict(&found, took);
+        let is_all = !can_gate || arguments.commands.is_empty();
+        if !arguments.json {
+            print(ui, &ui.labelled_text("proof", &line))?;
+        } else {
+            ui.labelled("proof", &line);
+            if is_all {
+                print(ui, &(json_text(&found)? + "\n"))?;
+            }
+        }
+        if is_all {
+            return Ok(if can_gate { ExitCode::Done } else { ExitCode::CheckFailed });
         }
     }
     let loaded = load(arguments)?;
@@ -99,7 +104,11 @@ fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> Strin
     settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).for_each(|(key, value)| {
         text.push_str(&format!("{key}: {}\n", scalar(value)));
     });
-    text.extend(arguments.runs.map(|runs| format!("runs: {runs}\n")));
+    text.push_str(&match (arguments.runs, arguments.budget) {
+        (Some(runs), _) => format!("runs: {runs}\n"),
+        (None, Some(_)) => format!("runs: {{ min: 8, max: {MOST_BLOCKS} }}\n"),
+        (None, None) => String::new(),
+    });
     text.extend(arguments.budget.map(|budget| format!("budget: {budget}\n")));
     text
 }
@@ -160,7 +169,19 @@ fn busy_loop() -> Result<String, Error> {
     Ok(text((count.round() as u32).clamp(TRIED, 100 * TRIED)))
 }
 
-/// Whether this machine tells a copy of the first command that is slower by [`PLANTED`] from identical ones.
+/// What `--prove` measures: the first command, or a loop.
+fn proven(arguments: &AbArgs) -> Result<AbArgs, Error> {
+    let mut proven = AbArgs { prove: true, ..arguments.clone() };
+    proven.commands.truncate(1);
+    proven.names.truncate(1);
+    if proven.commands.is_empty() {
+        proven.commands = vec![busy_loop()?];
+        (proven.names, proven.shell) = (vec!["loop".to_owned()], true);
+    }
+    Ok(proven)
+}
+
+/// Measures the command beside an identical copy and one that is slower by [`PLANTED`]; nothing where the user stopped it.
 fn prove(
     loaded: &Loaded,
     arguments: &AbArgs,
@@ -168,10 +189,9 @@ fn prove(
     place: &ProjectRoot,
     interrupts: &Interrupts,
     ui: &Ui,
-) -> Result<ExitCode, Error> {
+) -> Result<Option<(Calibration, Duration)>, Error> {
     let mut derived = loaded.clone();
-    derived.experiment.models.truncate(1);
-    derived.experiment = spec::calibration(&derived.experiment, &[PLANTED], Design::Blocks);
+    derived.experiment = spec::calibration(&loaded.experiment, &[PLANTED], Design::Blocks);
     derived.experiment.budget = loaded.experiment.budget;
     let what = Measurement {
         loaded: &derived,
@@ -182,21 +202,14 @@ fn prove(
         restrictions: vec!["--prove".to_owned()],
     };
     let started = Instant::now();
-    let Some((job, code)) = measure(what, interrupts, ui)? else { return Ok(ExitCode::Interrupted) };
+    let Some((job, code)) = measure(what, interrupts, ui)? else { return Ok(None) };
     if code != ExitCode::Done {
         let failed = job.record().runs.iter().find_map(|run| run.failure.as_ref());
         let why = failed.map_or_else(|| "nothing was measured".to_owned(), |failure| failure.message.clone());
         return Err(Error::refused(format!("the proof could not be measured: {why}"), "run the command by hand"));
     }
     let found = calibrate(&job.record().manifest, &job.record().runs);
-    let (can_gate, line) = verdict(&found, started.elapsed());
-    if arguments.json && loaded.experiment.models.len() == 1 {
-        print(ui, &(json_text(&found)? + "\n"))?;
-        ui.labelled("proof", &line);
-    } else {
-        print(ui, &ui.labelled_text("proof", &line))?;
-    }
-    Ok(if can_gate { ExitCode::Done } else { ExitCode::CheckFailed })
+    Ok(Some((found, started.elapsed())))
 }
 
 /// Whether a gate of 5 % can stand on this, and that in a line.
@@ -248,6 +261,9 @@ mod tests {
         );
         let loaded = spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
         assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
+        let limited = AbArgs { budget: Some("2m".parse().expect("a time")), ..arguments(&["./a"]) };
+        let text = specification("ab", None, &limited);
+        assert_eq!(text, "name: ab\ncommands:\n  - ./a\nruns: { min: 8, max: 512 }\nbudget: 2m\n");
         assert_eq!(words(&all), "--setup make --shell --runs 8 --name old './old | wc'");
     }
 

@@ -224,7 +224,7 @@ impl Samples {
                 Nanos(bounded(min_time, wanted, max_time).0.max(self.take(5.0)))
             }
             Stop::Samples { count, max_time } => Nanos(self.take(f64::from(count)).min(max_time.0)),
-            Stop::Time { time, .. } => time,
+            Stop::Time { time, min_samples, .. } => Nanos(time.0.max(self.take(f64::from(min_samples)))),
         }
     }
 }

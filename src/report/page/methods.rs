@@ -50,7 +50,7 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
     };
     let measured = match method.runs_commands() {
         true => format!(
-            "Time: of one execution, from the start of its process to its end; {runs} per command, each with several executions, {arranged}; trimmed mean (25 %) of their medians, rounded."
+            "Time: of one execution, from the start of its process to its end; {runs} per command, {arranged}; trimmed mean (25 %) of their medians, rounded."
         ),
         false => format!(
             "Latency: {runs} per cell, {arranged}; trimmed mean (25 %) of their medians, rounded; one stream, closed loop{caches}."

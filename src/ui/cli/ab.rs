@@ -19,21 +19,21 @@ pub struct AbArgs {
     #[arg(value_name = "COMMAND", required_unless_present = "prove")]
     pub commands: Vec<String>,
     /// Name of the next command, in order; can be repeated.
-    #[arg(long = "name", value_name = "NAME")]
+    #[arg(short, long = "name", value_name = "NAME")]
     pub names: Vec<String>,
     /// Shell command before every execution, outside the clock.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(short, long, value_name = "COMMAND")]
     pub prepare: Option<String>,
     /// Shell command once before anything is measured.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(short, long, value_name = "COMMAND")]
     pub setup: Option<String>,
     /// Run the commands by `sh -c`, for pipes, variables and `*`.
     #[arg(long)]
     pub shell: bool,
     /// Runs of each command [default: 8 to 32, as the verdicts need].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub runs: Option<u32>,
-    /// Time limit, such as `--budget 2m`.
+    /// Time limit, such as `--budget 10m`; without `--runs`, blocks go on until everything is decided or the time is up.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
     /// Override any key of the specification: `--set measure.stop.time=2s`, `--set compare.margin=5%`.

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let mut overrides = Overrides { set: arguments.set.clone(), only: arguments.only.clone(), ..Overrides::default() };
     let mut loaded = specs::load(&arguments.spec, &overrides)?;
     overrides.only = choose_variant(&mut loaded.experiment, arguments.only.as_deref())?;
-    specs::obtain(&mut loaded, &interrupts, ui)?;
+    specs::obtain(&mut loaded, true, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     check_fit(&loaded, arguments, ui)?;
     let place = ProjectRoot::of(&arguments.spec)?;

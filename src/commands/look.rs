@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let shown = PathBuf::from(words(&arguments.specs));
     let place = ProjectRoot::here()?;
     let mut loaded = specs::parse(&shown, &text, Path::new("/"), &overrides)?;
-    specs::obtain(&mut loaded, interrupts, ui)?;
+    specs::obtain(&mut loaded, true, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     for line in sizes(&loaded.experiment) {
         ui.labelled("inputs", &line);

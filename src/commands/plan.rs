@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut loaded = specs::load(spec, &arguments.overrides)?;
     // Nothing here is worth more than an end at once.
     let nobody = Interrupts::never().map_err(|source| Error::attempt("cannot catch signals", source))?;
-    specs::obtain(&mut loaded, &nobody, ui)?;
+    specs::obtain(&mut loaded, false, &nobody, ui)?;
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::tell_unusual(&prepared, ui);

@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     let place = ProjectRoot::of(&arguments.results)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
     check_trust(&loaded, arguments)?;
-    specs::obtain(&mut loaded, &interrupts, ui)?;
+    specs::obtain(&mut loaded, true, &interrupts, ui)?;
     check_files(&there, &loaded.experiment)?;
     let library = match &arguments.runtime {
         Some(path) => Some(path.clone()),

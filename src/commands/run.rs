@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
     let mut code = ExitCode::Done;
     for (path, mut loaded) in loaded {
-        specs::obtain(&mut loaded, &interrupts, ui)?;
+        specs::obtain(&mut loaded, !arguments.dry_run, &interrupts, ui)?;
         ui.warnings(&loaded.warnings);
         let restrictions = specs::restrictions(&arguments.overrides);
         code = code.worst(one((path, &ProjectRoot::of(path)?), &loaded, arguments, restrictions, &interrupts, ui)?);

@@ -144,12 +144,12 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
     Ok(loaded)
 }
 
-/// Gives every model that is made or fetched its file.
+/// Gives every model that is made or fetched its file; one that Python makes only where the specification's own code may be run.
 ///
 /// # Errors
 ///
 /// A model that cannot be had.
-pub(super) fn obtain(loaded: &mut Loaded, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
+pub(super) fn obtain(loaded: &mut Loaded, may_run: bool, interrupts: &Interrupts, ui: &Ui) -> Result<(), Error> {
     let mut bar = TransferBar::new(*ui);
     let mut tell = |progress: Progress<'_>| match progress {
         Progress::Damaged(path) => ui.labelled("cache", &format!("{} is damaged", path.display())),
@@ -159,7 +159,7 @@ pub(super) fn obtain(loaded: &mut Loaded, interrupts: &Interrupts, ui: &Ui) -> R
         Progress::Fetched(done, total) => bar.show(done, total),
     };
     let stops = || interrupts.count() > 0;
-    Ok(models::obtain(&mut loaded.experiment, &loaded.folder, &runtime::cache_folder(), &stops, &mut tell)?)
+    Ok(models::obtain(&mut loaded.experiment, may_run, &loaded.folder, &runtime::cache_folder(), &stops, &mut tell)?)
 }
 
 /// Marks what `--only` and `--shard` leave out as skipped, so that the order of the rest stays as it is.

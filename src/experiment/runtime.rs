@@ -41,6 +41,24 @@ pub enum Program {
     Command { command: PathBuf, arguments: Vec<String> },
 }
 
+impl Program {
+    /// What is started, in a line: `venv/bin/python own.py`, `./server-bench --stdio`.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Program::Adapter { adapter: Adapter::Shipped(name), python } => {
+                format!("{} (adapter {name})", python.display())
+            }
+            Program::Adapter { adapter: Adapter::File(file), python } => {
+                format!("{} {}", python.display(), file.display())
+            }
+            Program::Command { command, arguments } => std::iter::once(command.display().to_string())
+                .chain(arguments.iter().cloned())
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
+}
+
 /// Python code between perfrun's package and a framework.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

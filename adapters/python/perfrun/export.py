@@ -47,7 +47,20 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("torchvision", "onnx", "onnxscript"):
         if name in sys.modules:
             about[name] = getattr(sys.modules[name], "__version__", "unknown")
-    return {"model": "model.onnx", "weights": "weights.pt", "about": about}
+    sources = _sources(request["call"], request.get("path") or [])
+    return {"model": "model.onnx", "weights": "weights.pt", "about": about, "sources": sources}
+
+
+def _sources(call: str, path: Sequence[str]) -> list[str]:
+    """Files whose change may change the model: the function's, all that was imported from the user's folders, and torch's version."""
+    import torch
+
+    files = {torch.version.__file__, getattr(sys.modules.get(call.split(":")[0]), "__file__", None)}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and any(os.path.abspath(file).startswith(os.path.join(os.path.abspath(folder), "")) for folder in path):
+            files.add(file)
+    return sorted(os.path.abspath(file) for file in files if file and os.path.isfile(file))
 
 
 def _settings(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // These ask something else of the specification, for which more would be measured.
     (loaded.experiment.choose, loaded.experiment.profile) = (None, None);
     loaded.experiment.goals.clear();
-    specs::obtain(&mut loaded, &interrupts, ui)?;
+    specs::obtain(&mut loaded, true, &interrupts, ui)?;
     ui.warnings(&loaded.warnings);
     let place = ProjectRoot::of(&arguments.spec)?;
     let between = between([&ends[0], &ends[1]], &own);

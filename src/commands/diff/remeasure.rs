@@ -145,7 +145,7 @@ struct Measurement<'a> {
 impl Measurement<'_> {
     /// Gets the models of a specification, and plans it.
     fn ask(&self, Specified { file, mut loaded }: Specified) -> Result<Asked, Error> {
-        specs::obtain(&mut loaded, self.interrupts, self.ui)?;
+        specs::obtain(&mut loaded, true, self.interrupts, self.ui)?;
         let prepared = run::prepare(&loaded.experiment)?;
         Ok(Asked { file, loaded, prepared })
     }

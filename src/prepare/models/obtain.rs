@@ -99,14 +99,15 @@ pub enum ObtainError {
     },
 }
 
-/// Gives every model of the experiment its file; none to one that Python makes where no runtime reads it. `folder` is that of
-/// the specification. `stops` says whether the user wants to stop.
+/// Gives every model of the experiment its file; none to one that Python makes where no runtime reads it, or where nothing of the
+/// specification's may be run. `folder` is that of the specification. `stops` says whether the user wants to stop.
 ///
 /// # Errors
 ///
 /// A network that cannot be made, a server that does not answer, another check sum, a cache that cannot be written.
 pub(crate) fn obtain(
     experiment: &mut Experiment,
+    may_run: bool,
     folder: &Path,
     cache: &Path,
     stops: &dyn Fn() -> bool,
@@ -117,7 +118,7 @@ pub(crate) fn obtain(
         let (name, sha256, started) = (model.name.as_str(), model.sha256.as_deref(), Instant::now());
         let path = match &model.source {
             _ if model.path.is_some() => continue,
-            Some(Source::Python(python)) if exported::is_needed(experiment) => {
+            Some(Source::Python(python)) if may_run && exported::is_needed(experiment) => {
                 let made = exported::export(python, experiment, folder, cache, || progress(Progress::Exporting(name)));
                 Some(made.map_err(|problem| match problem {
                     ExportError::Refused(reason) => {

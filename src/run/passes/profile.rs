@@ -85,12 +85,18 @@ pub(in crate::run) fn expected_time(job: &Job) -> Duration {
         let sampling = iteration_ns(pilot).unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
         start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
     };
-    let once = job.plan().runnable().map(of_cell).fold(0, u64::saturating_add);
+    let once = job.plan().runnable().filter(|(_, cell)| has_profiler(job, cell)).map(of_cell).fold(0, u64::saturating_add);
     Nanos(once.saturating_mul(2 * u64::from(wanted.processes))).to_duration()
 }
 
 fn measured_cells(job: &Job) -> Vec<usize> {
-    job.plan().runnable().filter(|(_, cell)| job.is_measured(cell)).map(|(index, _)| index).collect()
+    let is_wanted = |cell: &Cell| job.is_measured(cell) && has_profiler(job, cell);
+    job.plan().runnable().filter(|(_, cell)| is_wanted(cell)).map(|(index, _)| index).collect()
+}
+
+/// Whether it is ONNX Runtime that runs a cell: other programs have no profiler.
+fn has_profiler(job: &Job, cell: &Cell) -> bool {
+    job.runtime(cell).is_none_or(|runtime| runtime.program.is_none())
 }
 
 /// The order of a block, as places in `cells`, which ascend.

@@ -65,7 +65,7 @@ impl Prepared {
             let cells = self.plan.runnable().map(|(_, cell)| cell).filter(|cell| place(cell).0 == *index);
             let variants: BTreeSet<VariantIndex> = cells.map(Cell::variant).collect();
             let variants: Vec<&Variant> = variants.into_iter().map(|variant| &experiment.variants[variant]).collect();
-            let answer = programs::ask(runtime, program, &variants, interrupts)?;
+            let answer = programs::ask(runtime, program, &variants, experiment.measure.timeout, interrupts)?;
             let cells = self.plan.cells.iter().enumerate().filter(|(_, cell)| place(cell).0 == *index);
             let skips: Vec<(usize, Skip)> =
                 cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();

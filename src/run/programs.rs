@@ -11,7 +11,7 @@ use crate::prepare::programs::PreparedProgram;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::{Ended, Interrupts, StoppedAtOnce, WorkerSession};
 
-/// Importing a framework takes seconds.
+/// Importing a framework takes seconds, and a run has no more time either.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
 
 /// What a program said of itself.
@@ -46,6 +46,7 @@ pub(super) fn ask(
     runtime: &Runtime,
     program: &PreparedProgram,
     variants: &[&Variant],
+    timeout: Nanos,
     interrupts: &Interrupts,
 ) -> Result<SelfDescription, StoppedAtOnce> {
     let name = runtime.name.clone();
@@ -63,7 +64,7 @@ pub(super) fn ask(
         Err(error) => return Ok(absent(&format!("no temporary folder: {error}"), Some("set TMPDIR"))),
     };
     let log = folder.path().join("hello.log");
-    let launch = Session::launch_program(program.command.clone(), true, &log, TIMEOUT);
+    let launch = Session::launch_program(program.command.clone(), true, &log, timeout.min(TIMEOUT));
     let mut worker = WorkerSession::start(launch, interrupts, 1);
     let tick = &mut || {};
     let outcome: Result<(), Ended> = worker.greet(tick);

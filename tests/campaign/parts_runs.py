@@ -10,6 +10,7 @@ from case import Case, pages
 from seeds import dataset
 
 TAMPER = pathlib.Path(__file__).resolve().parent / "tamper.py"
+PROGRAM = TAMPER.with_name("program.py")
 
 # What the process between perfrun and its worker does, and how often.
 WAYS = ["json"] * 12 + ["bytes"] * 3 + """drop twice swap replay empty garbage number flood stderr line silence exit fail kill
@@ -51,6 +52,34 @@ def workers(seeds, rng, index):
     commands = [["run", "x.yaml"], ["list"], ["report", "latest", "--output", "out"]]
     files = {"x.yaml": spec, "plan.json": json.dumps(plan), "data.npz": dataset()}
     return Case(files, commands, f"{how}, line {plan['line']} of launch {launch}", codes=(0, 2, 3, 4), check=pages)
+
+
+PROGRAMS = """name: x
+models: [m.onnx]
+inputs: {{ batch: 1 }}
+runtimes:
+  - {{ name: good, command: [{python}, -S, -E, -B, {program}] }}
+  - {{ name: bad, command: [{python}, -S, -E, -B, {tamper}, plan.json, {python}, -S, -E, -B, {program}] }}
+variants: [{{ name: a, runtime: good }}, {{ name: b, runtime: bad }}]
+runs: {runs}
+compare: {{ aa: "off" }}
+measure:
+  warmup: {{ mode: samples, count: 3 }}
+  stop: {{ mode: samples, count: 5, max_time: 100ms }}
+  timeout: 1500ms
+"""
+
+
+def programs(seeds, rng, index):
+    """A run in which a program in place of ONNX Runtime says or does one thing otherwise."""
+    how = rng.choice(WAYS)
+    words = {"python": json.dumps(sys.executable), "tamper": json.dumps(str(TAMPER)), "program": json.dumps(str(PROGRAM))}
+    plan = {"how": how, "launch": rng.choice((0, 1, 1, 2, 2, 3)), "line": rng.randrange(10), "seed": rng.random()}
+    files = {"x.yaml": PROGRAMS.format(runs=rng.choice((1, 2)), **words), "plan.json": json.dumps(plan)}
+    files["m.onnx"] = dict(seeds.models)["digits-mlp.onnx"]
+    commands = [["run", "x.yaml", "--no-wait"], ["report", "latest", "--output", "out"]]
+    note = f"{how}, line {plan['line']} of launch {plan['launch']}"
+    return Case(files, commands, note, codes=(0, 2, 3, 4), check=pages)
 
 
 SCRIPT = """name: x

@@ -35,6 +35,7 @@ PARTS = {
     "results": parts_records.results,
     "archives": parts_records.archives,
     "workers": parts_runs.workers,
+    "programs": parts_runs.programs,
     "mocks": parts_runs.mocks,
     "leaves": parts_leaves.leaf,
 }

@@ -85,7 +85,8 @@ pub(in crate::run) fn expected_time(job: &Job) -> Duration {
         let sampling = iteration_ns(pilot).unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
         start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
     };
-    let once = job.plan().runnable().filter(|(_, cell)| has_profiler(job, cell)).map(of_cell).fold(0, u64::saturating_add);
+    let once =
+        job.plan().runnable().filter(|(_, cell)| has_profiler(job, cell)).map(of_cell).fold(0, u64::saturating_add);
     Nanos(once.saturating_mul(2 * u64::from(wanted.processes))).to_duration()
 }
 

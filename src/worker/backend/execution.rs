@@ -195,6 +195,7 @@ pub struct StreamCosts {
 
 /// What the backend says about itself after loading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default)]
 pub struct Placement {
     /// Version of the runtime, as it reports it.
     pub runtime_version: Option<String>,

@@ -71,13 +71,15 @@ fn runtimes(
     if experiment.runtimes.is_empty() {
         return Ok(vec![Some(runtime::find_or_install(named, package(0).unwrap_or_default(), cache, tell)?)]);
     }
-    if let Some(path) = named {
+    let is_usual = |entry: &Runtime| entry.version.is_none() && entry.path.is_none() && entry.program.is_none();
+    if let Some(path) = named.filter(|_| !experiment.runtimes.iter().any(is_usual)) {
         return Err(Error::refused(
             format!("--runtime {} conflicts with `runtimes` in the specification", path.display()),
             "leave out --runtime, or add the library to `runtimes` by its `path`",
         ));
     }
     let library = |(index, entry): (usize, &Runtime)| match package(index) {
+        Some(package) if is_usual(entry) => Ok(Some(runtime::find_or_install(named, package, cache, tell)?)),
         Some(package) if entry.program.is_none() => Ok(runtime::of_specification(entry, package, cache, tell)?),
         _ => Ok(None),
     };

@@ -63,8 +63,12 @@ pub(super) fn is_unchanged(baseline: (&Results, &Cell), candidate: (&Results, &C
         };
         about(from, one) == about(to, other)
     };
-    // What a command starts, and what that reads, nobody knows.
-    let are_known = !from.method.runs_commands() && !to.method.runs_commands();
+    // What a command starts, and what that reads, nobody knows; nor what a program imports.
+    let has_programs = |results: &Results| {
+        let rows = results.provenance.subject.get("runtimes").and_then(serde_json::Value::as_array);
+        rows.into_iter().flatten().any(|row| row["program"].as_bool().unwrap_or(false))
+    };
+    let are_known = [from, to].iter().all(|results| !results.method.runs_commands() && !has_programs(results));
     are_known
         && one.sha256 == other.sha256
         && one.definition == other.definition

@@ -54,7 +54,7 @@ impl Program {
                 let text = plain_file::text(&file.with_extension("json")).unwrap_or_default();
                 serde_json::from_str(&text).unwrap_or_default()
             }
-            Program::Command { .. } => Declaration::default(),
+            Program::Command { .. } => Declaration { models: vec![ModelKind::Onnx], ..Declaration::default() },
         }
     }
 }

@@ -183,7 +183,10 @@ fn check_key(key: &str, patterns: &[String], vocabulary: &Vocabulary) -> Vec<Sel
         }
         let hint = match names {
             // An axis that cannot be left out has an entry.
-            [] => Some(format!("the specification has no `{}`", axis.plural())),
+            [] => Some(format!(
+                "the specification has no `{}`, or its variants name them: select by `variant`",
+                axis.plural()
+            )),
             names => suggestion(pattern, names.iter().map(String::as_str), key),
         };
         Some(SelectorError::UnknownName { key: key.to_owned(), name: pattern.clone(), hint })
@@ -313,7 +316,8 @@ mod tests {
         assert_eq!(check("variant=fp23")[0].to_string(), "no variant is named `fp23`");
         assert_eq!(check("variant=fp23")[0].hint(), Some("did you mean `fp32`?"));
         assert_eq!(check("device=tpu|cpu")[0].hint(), Some("did you mean `cpu`?"));
-        assert_eq!(check("runtime=1.30.0")[0].hint(), Some("the specification has no `runtimes`"));
+        let hint = "the specification has no `runtimes`, or its variants name them: select by `variant`";
+        assert_eq!(check("runtime=1.30.0")[0].hint(), Some(hint));
         assert!(matches!(check("model=[a")[0], SelectorError::BadGlob { .. }));
     }
 

@@ -21,7 +21,7 @@ pub struct LocalPaths {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<PathBuf>,
     /// The runtimes of the specification.
-    #[serde(default)]
+    #[serde(default, rename = "runtime_entries")]
     pub runtimes: Vec<Runtime>,
     /// The specification's own plug-ins, by name.
     #[serde(default)]
@@ -75,7 +75,9 @@ impl LocalPaths {
         for (file, path) in experiment.input_files_mut().zip(&self.inputs) {
             file.path.clone_from(path);
         }
-        experiment.runtimes.clone_from(&self.runtimes);
+        if !self.runtimes.is_empty() {
+            experiment.runtimes.clone_from(&self.runtimes);
+        }
         experiment.plugins.clone_from(&self.plugins);
     }
 

@@ -66,7 +66,7 @@ impl Prepared {
             let variants: BTreeSet<VariantIndex> = cells.map(Cell::variant).collect();
             let variants: Vec<&Variant> = variants.into_iter().map(|variant| &experiment.variants[variant]).collect();
             let answer = programs::ask(runtime, program, &variants, experiment.measure.timeout, interrupts)?;
-            let cells = self.plan.cells.iter().enumerate().filter(|(_, cell)| place(cell).0 == *index);
+            let cells = self.plan.runnable().filter(|(_, cell)| place(cell).0 == *index);
             let skips: Vec<(usize, Skip)> =
                 cells.filter_map(|(at, cell)| Some((at, answer.skip(&experiment.devices[cell.device()])?))).collect();
             for (cell, skip) in skips {
@@ -132,13 +132,13 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     for ((model, input), shapes) in plan::annotate(&mut plan, &facts).map_err(lacking)? {
         models[model.place()].shapes.insert(input, shapes);
     }
+    programs::skip_foreign_models(experiment, &mut plan);
     let mut core_sets = None;
     if experiment.measure.design == Design::Duet {
         duet::check_groups(&mut plan)?;
         core_sets = duet_cores(experiment)?;
     }
     plan::place_controls(&mut plan, experiment.compare.aa);
-    programs::skip_foreign_models(experiment, &mut plan);
     let programs = BTreeMap::new();
     Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
 }

@@ -9,7 +9,7 @@ use crate::experiment::{Device, Experiment, Precision, Runtime, Source, Variant}
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::prepare::programs::PreparedProgram;
 use crate::vocabulary::quantity::Nanos;
-use crate::worker::{Ended, Interrupts, StoppedAtOnce, WorkerSession};
+use crate::worker::{Ended, Interrupts, Launch, StoppedAtOnce, WorkerSession};
 
 /// Importing a framework takes seconds, and a run has no more time either.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -64,7 +64,9 @@ pub(super) fn ask(
         Err(error) => return Ok(absent(&format!("no temporary folder: {error}"), Some("set TMPDIR"))),
     };
     let log = folder.path().join("hello.log");
+    let (env, wrap) = variants.first().map(|variant| (variant.env.clone(), variant.wrap.clone())).unwrap_or_default();
     let launch = Session::launch_program(program.command.clone(), true, &log, timeout.min(TIMEOUT));
+    let launch = Launch { env, wrap, ..launch };
     let mut worker = WorkerSession::start(launch, interrupts, 1);
     let tick = &mut || {};
     let outcome: Result<(), Ended> = worker.greet(tick);

@@ -13,7 +13,7 @@ use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::Samples;
 use crate::worker::measure::stop::Stopping;
-use crate::worker::measure::warm::{Warming, WarmupStatus};
+use crate::worker::measure::warm::{MOST_KEPT, Warming, WarmupStatus};
 
 /// The first slice of a warm-up. Each later one takes a quarter of the time before it, so that pauses for messages are few
 /// and the rule is asked often.
@@ -23,7 +23,7 @@ const FIRST_SLICE: Nanos = Nanos::from_millis(10);
 const BETWEEN_SAMPLES: Duration = Duration::from_micros(20);
 
 /// What a command takes besides its inferences: messages, an interpreter's garbage, a look at outputs.
-const PER_COMMAND: Duration = Duration::from_millis(150);
+const PER_COMMAND: Duration = Duration::from_millis(50);
 
 /// Loading includes reading inputs and looking at outputs.
 const AROUND_LOAD: Duration = Duration::from_millis(500);
@@ -47,7 +47,7 @@ impl WorkerSession<'_> {
     fn warm(&mut self, rule: Warmup, at_least: Nanos, iterations: u32, tick: Tick<'_>) -> Result<(), Ended> {
         let mut warming = Warming::new(rule, at_least);
         let mut status = warming.is_empty().then_some(WarmupStatus::Fixed);
-        let mut warmed = Samples::default();
+        let (mut warmed, asked) = (Samples::default(), Instant::now());
         self.is_warming = true;
         while status.is_none() {
             let judged = warmed.len();
@@ -58,10 +58,15 @@ impl WorkerSession<'_> {
             self.slice(FIRST_SLICE.max(Nanos(warmed.span_ns() / 4)), most, iterations, tick)?;
             warmed.append(std::mem::take(&mut self.validator.run.data.measured));
             let began = warmed.start_ns.first().copied().unwrap_or_default();
+            let last = warmed.len().saturating_sub(1);
             status = (judged..warmed.len()).find_map(|sample| {
                 let (start, duration) = (warmed.start_ns[sample], warmed.duration_ns[sample]);
-                warming.push(sample + 1, duration, start.saturating_add(duration).saturating_sub(began))
+                let elapsed = start.saturating_add(duration).saturating_sub(began);
+                // A program's clock may stand still.
+                let elapsed = if sample == last { elapsed.max(asked.elapsed().as_nanos() as u64) } else { elapsed };
+                warming.push(sample + 1, duration, elapsed)
             });
+            warmed.truncate(MOST_KEPT);
         }
         self.is_warming = false;
         let data = &mut self.validator.run.data;
@@ -72,37 +77,42 @@ impl WorkerSession<'_> {
 
     fn measure(&mut self, rule: Stop, iterations: u32, tick: Tick<'_>) -> Result<(), Ended> {
         let mut stopping = Stopping::new(rule);
-        // What the samples do not account for: gaps between them, and what is still under way when they end, which the next
-        // command has to wait for.
-        let (mut waited, mut untimed) = (Duration::ZERO, Duration::ZERO);
-        let mut longest = Duration::ZERO;
         loop {
             let counted = &self.validator.run.data.measured;
-            let before = counted.len();
-            let (most, time) = stopping.until_next(before, counted.span_ns());
-            let began = Instant::now();
+            let (most, time) = stopping.until_next(counted.len(), counted.span_ns());
             self.slice(Nanos(time), most, iterations, tick)?;
-            waited += began.elapsed();
             let counted = &self.validator.run.data.measured;
-            let taken = before..counted.len();
-            let span = Duration::from_nanos(counted.part_span_ns(taken.clone()));
-            let timed = &counted.duration_ns[taken.clone()];
-            longest = longest.max(Duration::from_nanos(timed.iter().copied().max().unwrap_or_default()));
-            let between = span.saturating_sub(Duration::from_nanos(timed.iter().sum()));
-            untimed += between.saturating_sub(BETWEEN_SAMPLES * taken.len() as u32);
-            // Before the first sample come iterations that nobody times.
-            untimed += began.elapsed().saturating_sub(span + longest + PER_COMMAND);
             if let Some(reason) = stopping.check(&counted.duration_ns, counted.span_ns()) {
                 self.validator.run.data.stop_reason = Some(reason);
-                break;
+                return self.ask(&Command::Check, tick);
             }
         }
-        let began = Instant::now();
-        self.ask(&Command::Check, tick)?;
-        waited += began.elapsed();
-        untimed += began.elapsed().saturating_sub(longest * 2 + PER_COMMAND);
-        self.tell_share(metric::UNTIMED, untimed, waited);
-        Ok(())
+    }
+
+    /// Holds what a program said in answer to a command against how long perfrun waited for it, `before` counted samples after
+    /// the first.
+    pub(super) fn account(&mut self, command: CommandName, before: usize, waited: Duration) {
+        let Some(untimed) = self.untimed.as_mut().filter(|_| !self.is_warming) else { return };
+        let counted = &self.validator.run.data.measured;
+        match command {
+            CommandName::Slice | CommandName::Measure => {
+                let timed = &counted.duration_ns[before.min(counted.len())..];
+                let span = Duration::from_nanos(counted.part_span_ns(before..counted.len()));
+                untimed.longest = untimed.longest.max(Duration::from_nanos(timed.iter().copied().max().unwrap_or(0)));
+                let between = span.saturating_sub(Duration::from_nanos(timed.iter().sum()));
+                untimed.outside += between.saturating_sub(BETWEEN_SAMPLES * timed.len() as u32);
+                // Before the first sample come iterations that nobody times.
+                untimed.outside += waited.saturating_sub(span + untimed.longest + PER_COMMAND);
+                untimed.waited += waited;
+            }
+            CommandName::Check => {
+                untimed.outside += waited.saturating_sub(untimed.longest * 2 + PER_COMMAND);
+                untimed.waited += waited;
+                let (outside, waited) = (untimed.outside, untimed.waited);
+                self.tell_share(metric::UNTIMED, outside, waited);
+            }
+            _ => {}
+        }
     }
 
     /// Samples that are taken in turns with the messages; the last step's slices are none of the record's.
@@ -118,18 +128,23 @@ impl WorkerSession<'_> {
     /// # Errors
     ///
     /// Times that are longer than that.
-    pub(super) fn check_load(&mut self, waited: Duration) -> Result<(), Failure> {
+    pub(super) fn check_load(&mut self, waited: Duration, runs_all_sets: bool) -> Result<(), Failure> {
         let metrics = &self.validator.run.data.metrics;
         let told = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metrics.get(metric.name));
         if told[0].is_none() {
             return Ok(());
         }
-        let told = Duration::from_nanos(told.into_iter().flatten().map(|ns| ns.max(0.0) as u64).sum());
+        let inference = Duration::from_nanos(told[2].copied().unwrap_or_default() as u64);
+        let told =
+            Duration::from_nanos(told.into_iter().flatten().fold(0, |sum: u64, ns| sum.saturating_add(*ns as u64)));
         if told > waited + PER_COMMAND {
             let text = format!("the worker reports {told:.3?} for loading, but was done after {waited:.3?}");
             return Err(Failure::new(FailureKind::Protocol, text));
         }
-        self.tell_share(metric::UNTIMED_LOAD, waited.saturating_sub(told + AROUND_LOAD), waited);
+        // Where the shapes of outputs are not known, every input set is run once.
+        let sets = if runs_all_sets { self.validator.input_sets } else { 0 };
+        let known = told.saturating_add(inference.saturating_mul(2 * sets)).saturating_add(AROUND_LOAD);
+        self.tell_share(metric::UNTIMED_LOAD, waited.saturating_sub(known), waited);
         Ok(())
     }
 

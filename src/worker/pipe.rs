@@ -164,10 +164,15 @@ impl<'a> WorkerPipe<'a> {
             match self.process.output.read(&mut chunk) {
                 Ok(0) if self.process.fall_back(true, &mut self.received) => searched = 0,
                 Ok(0) => return Ok(None),
+                // A socket that is closed with our greeting unread.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    if !self.process.fall_back(true, &mut self.received) {
+                        return Ok(None);
+                    }
+                    searched = 0;
+                }
                 Ok(read) => self.received.extend_from_slice(&chunk[..read]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // A worker that ends with a message of ours unread.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => {
                     let text = format!("reading from the worker: {error}");
                     return Err(Failure::new(FailureKind::Internal, text).into());

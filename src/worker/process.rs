@@ -141,6 +141,9 @@ impl Process {
     /// Goes over to standard input and output, if the worker has answered there, or has closed the socket; what it has printed
     /// so far is then `received`.
     pub(super) fn fall_back(&mut self, is_closed: bool, received: &mut Vec<u8>) -> bool {
+        if self.undecided.is_none() {
+            return false;
+        }
         let answers = |prints: &Log<ChildStdout>| {
             let mut lines = prints.beginning().split_inclusive(|byte| *byte == b'\n');
             lines.any(|line| line.ends_with(b"\n") && serde_json::from_slice::<Answer>(line).is_ok())

@@ -4,7 +4,7 @@
 //! dropping it, leaves no process behind.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
@@ -21,11 +21,20 @@ use crate::machine::kernel::Kernel;
 use crate::machine::probe::MachineState;
 use crate::vocabulary::metric;
 use crate::vocabulary::printable::printable;
-use crate::worker::backend::{CellRequest, Failure, FailureKind, write_inputs};
+use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, write_inputs};
 
 /// The user asked twice to stop; the run in flight is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoppedAtOnce;
+
+/// What a program's samples do not account for: gaps between them, and what is still under way when they end, which the
+/// next command has to wait for.
+#[derive(Debug, Default)]
+pub(super) struct Untimed {
+    pub(super) outside: Duration,
+    pub(super) waited: Duration,
+    pub(super) longest: Duration,
+}
 
 /// A worker that is asked one thing after the other.
 pub struct WorkerSession<'a> {
@@ -42,6 +51,8 @@ pub struct WorkerSession<'a> {
     pub(super) is_warming: bool,
     /// What the worker is fed, where it is another program.
     inputs: Option<Scratch>,
+    /// What of its time is not in its samples, where it is another program, and nothing is done between samples.
+    pub(super) untimed: Option<Untimed>,
 }
 
 impl<'a> WorkerSession<'a> {
@@ -51,7 +62,17 @@ impl<'a> WorkerSession<'a> {
         let before = MachineState::read(&Kernel::here());
         let pipe = WorkerPipe::start(&launch, interrupts, patience);
         let validator = ResponseValidator::default();
-        WorkerSession { launch, pipe, validator, kills_before, before, watch: None, is_warming: false, inputs: None }
+        WorkerSession {
+            launch,
+            pipe,
+            validator,
+            kills_before,
+            before,
+            watch: None,
+            is_warming: false,
+            inputs: None,
+            untimed: None,
+        }
     }
 
     /// The same, followed by a watch that began before it.
@@ -71,17 +92,17 @@ impl<'a> WorkerSession<'a> {
             info!("worker {} started: {}, {run}", pipe.id(), request.cell);
         }
         self.greet(tick)?;
-        let is_foreign = request.backend.is_foreign();
-        if is_foreign {
-            self.inputs = Some(write_inputs(&mut request)?);
-        }
+        let BackendRequest::Program(program) = &request.backend else {
+            return self.ask(&Command::Prepare { cell: Box::new(request) }, tick);
+        };
+        let (device, runs_all_sets) = (program.device.clone(), request.outputs.is_none());
+        self.inputs = Some(write_inputs(&mut request)?);
+        // Caches are emptied between samples.
+        self.untimed = request.evict_bytes.is_none().then(Untimed::default);
         let asked = Instant::now();
         self.ask(&Command::Prepare { cell: Box::new(request) }, tick)?;
-        if is_foreign {
-            self.check_load(asked.elapsed())?;
-            self.validator.name_runtime();
-        }
-        Ok(())
+        self.check_load(asked.elapsed(), runs_all_sets)?;
+        Ok(self.validator.check_program(&device)?)
     }
 
     /// Has the worker say who it is.
@@ -112,9 +133,10 @@ impl<'a> WorkerSession<'a> {
         if let Some(outcome) = self.drive(command, tick) {
             return outcome;
         }
-        let asked = Instant::now();
+        let (asked, before) = (Instant::now(), self.validator.run.data.measured.len());
         self.send(command, tick)?;
         self.listen(tick)?;
+        self.account(command.name(), before, asked.elapsed());
         debug!("worker {} did `{}` in {:.1?}", self.id(), command.name().word(), asked.elapsed());
         Ok(())
     }

@@ -8,6 +8,7 @@ use onnx::precision::activation_ranges::Range;
 use super::expected::ExpectedAnswers;
 use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
+use crate::experiment::Device;
 use crate::machine::environment::Environment;
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
@@ -27,7 +28,9 @@ pub(super) struct ResponseValidator {
     /// When the last sample so far ended.
     last_end: u64,
     /// Input sets that were asked for.
-    input_sets: u32,
+    pub(super) input_sets: u32,
+    /// It is not perfrun's own worker.
+    is_program: bool,
     /// When the worker was greeted.
     greeted: Option<Instant>,
     /// Where the cell runs, once one was asked for.
@@ -80,6 +83,7 @@ impl ResponseValidator {
         if let Command::Prepare { cell } = command {
             self.input_sets = cell.input_sets.max(1);
             self.environment = Some(cell.backend.environment());
+            self.is_program = cell.backend.is_foreign();
         }
         self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
@@ -92,7 +96,7 @@ impl ResponseValidator {
     /// # Errors
     ///
     /// The failure that it reports, or an answer that is not what was asked for.
-    pub(super) fn accept(&mut self, answer: Answer) -> Result<bool, Failure> {
+    pub(super) fn accept(&mut self, mut answer: Answer) -> Result<bool, Failure> {
         if let Answer::Failed { failure } = answer {
             return Err(failure);
         }
@@ -100,6 +104,9 @@ impl ResponseValidator {
         let waited = self.environment.and_then(|environment| environment.elapsed(asked.at));
         let ends = asked.expected.take(&answer, waited).map_err(protocol)?;
         let (name, counted_before) = (asked.name, asked.counted_before);
+        if let (Answer::Metrics { values }, true) = (&mut answer, self.is_program) {
+            self.keep_own(values, name);
+        }
         match &answer {
             Answer::Hello { protocol: version, .. } if !(OLDEST_PROTOCOL..=PROTOCOL).contains(version) => {
                 return Err(protocol(format!("the worker speaks protocol {version}, perfrun speaks {PROTOCOL}")));
@@ -131,14 +138,34 @@ impl ResponseValidator {
         Ok(ends)
     }
 
-    /// Where a program does not say what executes the model, it is the program itself.
-    pub(super) fn name_runtime(&mut self) {
-        let Some(worker) = &self.worker else { return };
+    /// Where a program does not say what executes the model, it is the program itself; where a cell of another device than the
+    /// CPU ran it has to say.
+    ///
+    /// # Errors
+    ///
+    /// It does not.
+    pub(super) fn check_program(&mut self, device: &str) -> Result<(), Failure> {
+        let says_where = self.run.data.placement.as_ref().is_some_and(|placement| !placement.nodes.is_empty());
+        if device != Device::CPU && !says_where {
+            let text = format!("the program does not say where a cell of {device} ran (`placement.nodes`)");
+            return Err(Failure::new(FailureKind::Provider, text));
+        }
+        let Some(worker) = &self.worker else { return Ok(()) };
         let about =
             || worker.about.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join("; ");
         let placement = self.run.data.placement.get_or_insert_default();
         placement.runtime_version.get_or_insert_with(|| worker.name.clone());
         placement.build.get_or_insert_with(about);
+        Ok(())
+    }
+
+    /// Of a program's metrics those that perfrun knows and that are the program's to tell: times of loading belong to loading.
+    fn keep_own(&self, values: &mut BTreeMap<String, f64>, command: CommandName) {
+        let of_load = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metric.name);
+        values.retain(|name, _| {
+            let is_known = metric::METRICS.iter().any(|metric| metric.name == name) && *name != metric::SPAWN.name;
+            is_known && (command == CommandName::Prepare || !of_load.contains(&name.as_str()))
+        });
     }
 
     /// Time goes on from each sample to the next, whatever phase they are of, and not faster than here.
@@ -195,7 +222,7 @@ fn check_values(answer: &Answer) -> Result<(), String> {
                 if metric::by_name(name).is_none() {
                     return Err(format!("the worker gave a metric `{name}`, which perfrun does not know"));
                 }
-                if !value.is_finite() || value.abs() > LARGEST_METRIC {
+                if !(0.0..=LARGEST_METRIC).contains(value) {
                     return Err(format!("the worker gave {value} for `{name}`"));
                 }
             }

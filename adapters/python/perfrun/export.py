@@ -58,7 +58,7 @@ def _sources(call: str, path: Sequence[str]) -> list[str]:
     files = {torch.version.__file__, getattr(sys.modules.get(call.split(":")[0]), "__file__", None)}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and any(os.path.abspath(file).startswith(os.path.join(os.path.abspath(folder), "")) for folder in path):
+        if file and "-packages" not in file and any(os.path.abspath(file).startswith(os.path.join(os.path.abspath(folder), "")) for folder in path):
             files.add(file)
     return sorted(os.path.abspath(file) for file in files if file and os.path.isfile(file))
 

@@ -37,6 +37,11 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let BisectArgs { runs, budget, only, .. } = arguments.clone();
     let overrides = Overrides { runs, budget, only, ..Overrides::default() };
     let mut loaded = specs::load(&arguments.spec, &overrides)?;
+    if loaded.experiment.variants.iter().any(|variant| variant.runtime.is_some()) {
+        let message =
+            "variants of the specification name their runtimes, and `bisect` compares versions of ONNX Runtime";
+        return Err(Error::refused(message, "give it a specification whose variants name none"));
+    }
     let own = std::mem::take(&mut loaded.experiment.runtimes);
     let ends = [named(&own, &arguments.from)?, named(&own, &arguments.to)?];
     if ends[0] == ends[1] {

@@ -12,7 +12,7 @@ use crate::commands::{measure, specs};
 use crate::diff::{
     Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
 };
-use crate::experiment::AxisMap;
+use crate::experiment::{self, AxisMap};
 use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
 use crate::results::{self, Results};
 use crate::run::{self, Prepared};
@@ -129,6 +129,15 @@ fn find(
     };
     let loaded = specs::load(&file, &overrides)?;
     let is_wanted = arguments.experiment.is_empty() || arguments.experiment.contains(&loaded.experiment.name);
+    let has_code = loaded.experiment.runtimes.iter().any(|runtime| runtime.program.is_some())
+        || loaded.experiment.models.iter().any(|model| matches!(model.source, Some(experiment::Source::Python(_))));
+    if is_wanted && has_code {
+        let message = format!(
+            "{}: `--remeasure` does not carry programs and Python code of other revisions yet",
+            loaded.experiment.name
+        );
+        return Err(Error::refused(message, "measure each revision in its own checkout, and compare the reports"));
+    }
     Ok(is_wanted.then_some(Specified { file, loaded }))
 }
 

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::data::digest;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Adapter, Experiment, Program, PythonModel};
+use crate::experiment::{Adapter, Experiment, InputPoint, Program, PythonModel};
 use crate::prepare::programs::python_command;
 
 /// What a free size is in the example that is traced, where the specification gives no other. One would be taken for a
@@ -21,27 +21,19 @@ const USUAL_SIZE: u64 = 2;
 
 /// Whether some runtime reads the ONNX file of a model that Python makes.
 pub(super) fn is_needed(experiment: &Experiment) -> bool {
-    let reads_onnx = |program: &Program| match program {
-        Program::Adapter { .. } => !program.declaration().takes_python(),
-        Program::Command { .. } => true,
-    };
+    let reads_onnx = |program: &Program| !program.declaration().takes_python();
     let runtimes = &experiment.runtimes;
     experiment.backend.reads_models()
         && (runtimes.is_empty() || runtimes.iter().any(|runtime| runtime.program.as_ref().is_none_or(reads_onnx)))
 }
 
-/// The interpreter that exports: that of the adapter for PyTorch, else of any adapter.
+/// The interpreter that exports: that of the adapter for PyTorch, or the usual one.
 fn interpreter(experiment: &Experiment) -> PathBuf {
-    let mut usual = PathBuf::from("python3");
-    for runtime in &experiment.runtimes {
-        if let Some(Program::Adapter { adapter, python }) = &runtime.program {
-            usual.clone_from(python);
-            if *adapter == Adapter::Shipped("pytorch".to_owned()) {
-                break;
-            }
-        }
-    }
-    usual
+    let python = experiment.runtimes.iter().find_map(|runtime| match &runtime.program {
+        Some(Program::Adapter { adapter: Adapter::Shipped(name), python }) if name == "pytorch" => Some(python.clone()),
+        _ => None,
+    });
+    python.unwrap_or_else(|| PathBuf::from("python3"))
 }
 
 /// What the exporter says, and what stands beside the exported model.
@@ -72,6 +64,7 @@ pub(super) enum ExportError {
 /// A model that cannot be exported, a cache that cannot be written.
 pub(super) fn export(
     model: &PythonModel,
+    own: Option<&Vec<InputPoint>>,
     experiment: &Experiment,
     folder: &Path,
     cache: &Path,
@@ -94,7 +87,7 @@ pub(super) fn export(
             json!({ "name": input.name, "shape": shape, "element": input.element.to_string() })
         })
         .collect();
-    let known = experiment.inputs.first().map(|point| point.dimensions.clone()).unwrap_or_default();
+    let known = own.unwrap_or(&experiment.inputs).first().map(|point| point.dimensions.clone()).unwrap_or_default();
     let free = model.inputs.iter().flat_map(|input| input.dimensions().iter().filter_map(Dimension::name));
     let sizes: BTreeMap<&str, u64> =
         free.map(|name| (name, known.get(name).copied().unwrap_or(USUAL_SIZE).max(USUAL_SIZE))).collect();
@@ -119,6 +112,10 @@ pub(super) fn export(
     exported.sha256 = digest::of_files(&exported.sources).unwrap_or_default();
     let note = serde_json::to_vec(&exported).unwrap_or_default();
     std::fs::write(written.join(NOTE), note).map_err(unwritable)?;
+    // Another perfrun may be faster, and measure from there.
+    if is_current(&place) {
+        return Ok(place.join("model.onnx"));
+    }
     drop(std::fs::remove_dir_all(&place));
     match std::fs::rename(&written, &place) {
         Err(source) if !is_current(&place) => Err(unwritable(source)),

@@ -119,7 +119,9 @@ pub(crate) fn obtain(
         let path = match &model.source {
             _ if model.path.is_some() => continue,
             Some(Source::Python(python)) if may_run && exported::is_needed(experiment) => {
-                let made = exported::export(python, experiment, folder, cache, || progress(Progress::Exporting(name)));
+                let made = exported::export(python, model.inputs.as_ref(), experiment, folder, cache, || {
+                    progress(Progress::Exporting(name))
+                });
                 Some(made.map_err(|problem| match problem {
                     ExportError::Refused(reason) => {
                         ObtainError::Export { model: name.to_owned(), call: python.call.clone(), reason }

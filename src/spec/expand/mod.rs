@@ -119,6 +119,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let mut compare = compare::expand(&form.compare, &axes, check);
     let workers = design::Workers { devices: &devices.values, variants: &variants.values };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);
+    programs::check_measure(&measure, &runtimes.values, check);
     let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
     let pareto = pareto::expand(&form.pareto, check);
     let goals = goals::expand(&form.goals, &axes, &compare, check);

@@ -6,21 +6,21 @@ use reading::nearest::{list, suggestion};
 use serde_json::Value;
 
 use super::Axis;
-use crate::experiment::{Declaration, Package, Runtime, Variant};
+use crate::experiment::{Boundary, Declaration, Design, Measure, Runtime, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{ExperimentForm, VariantEntry, VariantForm};
 
 /// The runtimes that an entry of `variants` may be run on: the one that it names, all where no entry names one, else those that
 /// none names.
-fn used<'a>(form: &VariantForm, all: &ExperimentForm, runtimes: &'a [Runtime]) -> Vec<&'a Runtime> {
+fn used<'a>(variant: &Variant, all: &ExperimentForm, runtimes: &'a [Runtime]) -> Vec<&'a Runtime> {
     let names = |entry: &VariantEntry| match entry {
         VariantEntry::Form(form) => form.runtime.as_ref().map(|name| name.0.clone()),
         VariantEntry::Precision(_) => None,
     };
     let named: Vec<String> = all.variants.as_slice().iter().filter_map(names).collect();
-    let is_used = |runtime: &&Runtime| match &form.runtime {
-        Some(name) => runtime.name == name.0,
+    let is_used = |runtime: &&Runtime| match &variant.runtime {
+        Some(name) => runtime.name == *name,
         None => !named.contains(&runtime.name),
     };
     runtimes.iter().filter(is_used).collect()
@@ -29,12 +29,13 @@ fn used<'a>(form: &VariantForm, all: &ExperimentForm, runtimes: &'a [Runtime]) -
 /// Checks what an entry of `variants` says of its runtime, and for it.
 pub(super) fn check(
     form: &VariantForm,
+    variant: &Variant,
     all: &ExperimentForm,
     place: &DocumentPath,
     runtimes: &Axis<Runtime>,
     check: &mut Check<'_>,
 ) {
-    let used = used(form, all, &runtimes.values);
+    let used = used(variant, all, &runtimes.values);
     if let (Some(name), true, true) = (&form.runtime, used.is_empty(), runtimes.is_complete) {
         let known: Vec<&str> = runtimes.values.iter().map(|runtime| runtime.name.as_str()).collect();
         let hint = suggestion(&name.0, known.iter().copied(), "runtime");
@@ -46,7 +47,7 @@ pub(super) fn check(
     let program =
         used.iter().find(declared).and_then(|runtime| Some((*runtime, runtime.program.as_ref()?.declaration())));
     let Some((runtime, declaration)) = program else {
-        if !form.options.is_empty() && runtimes.is_complete {
+        if !variant.options.is_empty() && runtimes.is_complete {
             let problem = check.at_key(&place.key("options"), "`options` has no effect on ONNX Runtime");
             check.problems.push(problem.with_hint(
                 "they are for an adapter or a program in `runtimes`; ONNX Runtime has `session` and `provider`",
@@ -54,7 +55,7 @@ pub(super) fn check(
         }
         return;
     };
-    check_options(&form.options.clone().into(), &declaration, &runtime.name, &place.key("options"), check);
+    check_options(&variant.options.clone().into(), &declaration, &runtime.name, &place.key("options"), check);
     check_settings(form, &declaration, &runtime.name, place, check);
 }
 
@@ -126,8 +127,8 @@ fn check_settings(
     }
 }
 
-/// Where a variant names its runtime, every variant gets one: those that name none the entry that is left, or ONNX Runtime of
-/// the usual version.
+/// Where a variant names its runtime, every variant gets one: those that name none the entry that is left, or the usual
+/// ONNX Runtime.
 pub(super) fn assign(variants: &mut Axis<Variant>, runtimes: &mut Axis<Runtime>, check: &mut Check<'_>) {
     let named: Vec<&String> = variants.values.iter().filter_map(|variant| variant.runtime.as_ref()).collect();
     if named.is_empty() || !runtimes.is_complete {
@@ -149,13 +150,29 @@ pub(super) fn assign(variants: &mut Axis<Variant>, runtimes: &mut Axis<Runtime>,
         Some(name) => name.clone(),
         None if !open => return,
         None => {
-            let usual = Package::default().versions()[0].to_owned();
-            let version = Some(usual.clone());
-            runtimes.values.push(Runtime { name: usual.clone(), version, ..Runtime::default() });
-            usual
+            // Without a version: what `--runtime` names, or the usual one.
+            let free = ["onnxruntime", "perfrun"].into_iter().find(|name| !named.iter().any(|other| other == name));
+            let name = free.unwrap_or("onnxruntime").to_owned();
+            runtimes.values.push(Runtime { name: name.clone(), ..Runtime::default() });
+            name
         }
     };
     for variant in &mut variants.values {
         variant.runtime.get_or_insert_with(|| rest.clone());
+    }
+}
+
+/// What is asked of a measurement that only perfrun's own worker does.
+pub(super) fn check_measure(measure: &Measure, runtimes: &[Runtime], check: &mut Check<'_>) {
+    let Some(program) = runtimes.iter().find(|runtime| runtime.program.is_some()) else { return };
+    let asked = [
+        ("design", measure.design == Design::Duet, "`duet`"),
+        ("boundary", measure.boundary == Boundary::Host, "`boundary: host`"),
+    ];
+    for (key, _, what) in asked.into_iter().filter(|(_, is_asked, _)| *is_asked) {
+        let place = DocumentPath::top("measure").key(key);
+        let problem = check
+            .at_key(&place, format!("{what} is for ONNX Runtime alone, and `{}` is another program", program.name));
+        check.problems.push(problem.with_hint("leave it out, or measure that runtime in a specification of its own"));
     }
 }

@@ -41,10 +41,12 @@ pub(super) fn expand(
             VariantEntry::Precision(name) => from_word(name, &place, backend, check).into_iter().collect(),
             VariantEntry::Form(own) => {
                 check_mock(own, &place, backend, check);
-                programs::check(own, form, &place, runtimes, check);
-                let form = &VariantForm { threads: write_out(&own.threads, &place, check), ..(**own).clone() };
-                let made = from_form(form, combine, &place, &axis, &written, plugins, check);
-                variant_names::check_precision(form, &made, models, &place, backend, check);
+                let entry = &VariantForm { threads: write_out(&own.threads, &place, check), ..(**own).clone() };
+                let made = from_form(entry, combine, &place, &axis, &written, plugins, check);
+                if let Some(first) = made.first() {
+                    programs::check(own, first, form, &place, runtimes, check);
+                }
+                variant_names::check_precision(entry, &made, models, &place, backend, check);
                 made
             }
         };

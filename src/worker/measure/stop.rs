@@ -176,6 +176,10 @@ impl Stopping {
         let (samples, time) = match self.rule {
             Stop::Samples { count, max_time } => (count as usize, max_time),
             Stop::Time { time, max_samples, .. } => (max_samples as usize, time),
+            // Enough samples are there, and not enough time.
+            Stop::Precision { max_samples, min_time, .. } if taken >= self.next_check => {
+                (max_samples as usize, min_time)
+            }
             Stop::Precision { max_samples, max_time, .. } => (self.next_check.min(max_samples as usize), max_time),
         };
         (samples.saturating_sub(taken).max(1), time.0.saturating_sub(elapsed).max(1))

@@ -69,7 +69,7 @@ const NOTES: &str = r#"```
 1. `hello`: the worker names the version that it speaks, between `oldest` and `protocol`, itself, and the commands that it understands. `prepare` and `slice` are needed. It may name its devices, a JSON Schema of its options, and versions of what it is made of.
 2. `prepare`: load the model and run it once. Each tensor's `file` is a `.npy` whose first dimension counts the input sets; set `s` is entry `s` modulo that number, in the tensor's `shape` (bfloat16 as uint16). Report the time as `load_ns`, `build_ns` (compilation) and `first_inference_ns`.
 3. `slice`: first run `iterations` inferences untimed, since another program had the caches. Then take samples until `time` has passed or there are `samples`, at least one. A sample is `iterations` inferences between two readings of a monotonic clock; input sets take turns. `start_ns` counts from the start of the first inference. Inputs are where the device can read them before the clock starts, and the result is there when it stops.
-4. `check`: report what was used since `prepare`, and a hash of the outputs for the first input set, so that perfrun sees outputs that change.
+4. `check`: report what was used since `prepare`; `done` needs `output_hash`, up to 16 letters that change where the outputs for the first input set do.
 5. `outputs` and `evaluate`, if announced, write outputs as files for comparisons and accuracy.
 6. `failed` at any time ends the run: `{"type":"failed","failure":{"kind":"missing","message":"torch is not installed","remedy":"pip install torch"}}`.
 
@@ -77,9 +77,11 @@ perfrun's own worker understands `warm` and `measure` instead, in which it appli
 
 ## What perfrun checks
 
-A run fails where answers do not belong to the command, samples overlap or end later than perfrun's own clock, a time is longer than perfrun waited, or a number is not finite.
+A run fails where answers do not belong to the command, samples overlap or end later than perfrun's own clock, loading took longer than perfrun waited, or a number is negative or not finite.
+Metrics that perfrun does not know are ignored.
+A cell of another device than the CPU fails unless `placement.nodes` says where it ran.
 Where more than 20 % of the time lies outside of the samples, the cell gets the code `W_UNTIMED` and no verdict: a device was not waited for, or copies were left out.
-20 us between two samples, 150 ms a command and the untimed inferences are allowed for.
+20 us between two samples, 50 ms a command and the untimed inferences are allowed for.
 Load times are held against perfrun's clock in the same way (`W_LOAD_UNTIMED`).
 
 "#;

@@ -42,6 +42,8 @@ class Adapter:
         self.used = 0
         self._check(cell, options.get("autocast"))
         self.device = torch.device(cell.device)
+        if self.is_cuda:
+            torch.cuda.set_device(self.device)  # Events are recorded on the current device.
         if cell.threads:
             torch.set_num_threads(cell.threads)
         if "inter_threads" in options:

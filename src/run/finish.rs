@@ -107,7 +107,11 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, pauses: bool) {
     if pauses {
         return;
     }
-    let span = run.active_ns().max(1) as f64;
+    // A program takes its samples in slices, with messages between them.
+    let timed = || run.data.measured.duration_ns.iter().skip(run.late_warmup as usize).sum();
+    let is_program = run.data.metrics.contains_key(metric::UNTIMED.name);
+    let span: u64 = if is_program { timed() } else { run.active_ns() };
+    let span = span.max(1) as f64;
     let per_second = durations.len() as f64 * f64::from(run.iterations) / span * 1e9;
     run.data.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);
     if let Some(items) = batch_size {

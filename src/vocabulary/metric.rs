@@ -131,7 +131,7 @@ pub const THROUGHPUT: Metric = metric(
     "batches/s",
     PerSecond,
     HigherIsBetter,
-    "inferences completed per second between the first and the last counted sample, one stream; gaps count",
+    "inferences completed per second between the first and the last counted sample, one stream; gaps count, but not those of a program that takes its samples in slices",
 );
 /// Items per second of one stream.
 pub const ITEMS: Metric =

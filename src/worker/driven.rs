@@ -23,7 +23,7 @@ const FIRST_SLICE: Nanos = Nanos::from_millis(10);
 const BETWEEN_SAMPLES: Duration = Duration::from_micros(20);
 
 /// What a command takes besides its inferences: messages, an interpreter's garbage, a look at outputs.
-const PER_COMMAND: Duration = Duration::from_millis(50);
+const PER_COMMAND: Duration = Duration::from_millis(100);
 
 /// Loading includes reading inputs and looking at outputs.
 const AROUND_LOAD: Duration = Duration::from_millis(500);

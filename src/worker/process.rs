@@ -99,8 +99,13 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let socket = launch.offers_socket.then(|| offer_socket(&mut command)).transpose().map_err(in_pipe)?;
-        let mut group = Group::start(&mut command)
-            .map_err(|error| internal(&format!("cannot start `{}`", words[0].to_string_lossy()), error))?;
+        let mut group = Group::start(&mut command).map_err(|error| {
+            let kind = match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => FailureKind::Missing,
+                _ => FailureKind::Internal,
+            };
+            Failure::new(kind, format!("cannot start `{}`: {error}", words[0].to_string_lossy()))
+        })?;
         // The worker's end of the socket is the worker's alone.
         drop(command);
         let stdin = group.child.stdin.take().ok_or_else(missing)?;

@@ -30,7 +30,7 @@ def load_adapter(name: str) -> tuple[Any, dict[str, Any]]:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     if not hasattr(module, "Adapter"):
-        raise Failure("internal", f"{path} has no class `Adapter`")
+        raise Failure("internal", f"{path} has no class `Adapter`", "write one: adapters/python/README.md has 15 lines")
     return module.Adapter(), declared
 
 

@@ -66,6 +66,9 @@ PHRASES = (
 OF_STEP = {"load": "model", "inputs": "shape", "call": "operator", "outputs": "output"}
 
 
+TRACEBACK = "the whole traceback is in the record's folder, below `logs`"
+
+
 def failure_of(error: BaseException, step: str) -> Failure:
     """The failure that an exception stands for. `step` is `load`, `inputs`, `call`, `outputs`, or anything else."""
     if isinstance(error, Failure):
@@ -75,7 +78,8 @@ def failure_of(error: BaseException, step: str) -> Failure:
     name = type(error).__name__
     text = " ".join(str(error).split())[:2000]
     message = "{}{}{}".format(name, ": " + text if text else "", _place(error))
-    return Failure(_kind(error, name, text.lower(), step), message)
+    kind = _kind(error, name, text.lower(), step)
+    return Failure(kind, message, TRACEBACK if kind in ("model", "operator", "internal") else None)
 
 
 def _kind(error: BaseException, name: str, text: str, step: str) -> str:

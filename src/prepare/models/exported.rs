@@ -128,7 +128,9 @@ fn is_current(place: &Path) -> bool {
     let note = plain_file::text(&place.join(NOTE)).unwrap_or_default();
     let noted = serde_json::from_str::<Exported>(&note);
     place.join("model.onnx").is_file()
-        && noted.is_ok_and(|noted| digest::of_files(&noted.sources).is_ok_and(|found| found == noted.sha256))
+        && noted.is_ok_and(|noted| {
+            !noted.sources.is_empty() && digest::of_files(&noted.sources).is_ok_and(|found| found == noted.sha256)
+        })
 }
 
 /// Runs the exporter; what went wrong is the last line that it writes.

@@ -43,7 +43,7 @@ pub enum ObtainError {
     },
     /// Python does not give it.
     #[error("model `{model}`: {call} cannot be exported to ONNX: {reason}")]
-    #[diagnostic(help("it is exported by the `python` of the runtime `pytorch`, or by `python3`"))]
+    #[diagnostic(help("it is exported by the `python` of a runtime with `adapter: pytorch`, else by `python3`"))]
     Export {
         /// Its name.
         model: String,

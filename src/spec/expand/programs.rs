@@ -96,7 +96,7 @@ fn check_options(
                     .map(|word| word.as_str().unwrap_or_default().to_owned())
                     .collect();
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                let message = format!("{} is no `{}` of `{runtime}`", error.instance(), at.name());
+                let message = format!("{} is no value of {} of `{runtime}`", error.instance(), at.name());
                 check.error(&at, message, format!("choose one of {}", list(&words, "and")));
             }
             _ => check.error(&at, format!("{error}"), None),

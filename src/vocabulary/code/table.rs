@@ -51,7 +51,7 @@ const GPU_OTHERS: f64 = 0.05;
 const GPU_MEMORY: f64 = 0.95;
 
 /// Share of the time outside of a program's own clock from which its samples do not stand for what it does.
-const UNTIMED: f64 = 0.2;
+const UNTIMED: f64 = 0.3;
 
 /// A metric of the environment, the value above which it is told, and the code that tells it.
 ///

@@ -33,7 +33,9 @@ impl Failure {
 
     /// What to look at first.
     pub fn remedy(&self) -> &str {
-        self.own_remedy().unwrap_or(self.kind.remedy())
+        const NOT_KEPT: &str = "the program does not keep to the worker protocol: docs/reference/worker-protocol.md";
+        let keeps_not = self.kind == FailureKind::Protocol && !self.message.contains("which is not the protocol");
+        self.own_remedy().unwrap_or(if keeps_not { NOT_KEPT } else { self.kind.remedy() })
     }
 
     /// What to do about this failure in particular.
@@ -109,7 +111,7 @@ impl FailureKind {
             FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
             FailureKind::Command => "run it by hand; `exit_codes` allows other codes than 0",
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
-            FailureKind::Missing => "install what the message names, or name another `python` in `runtimes`",
+            FailureKind::Missing => "install what the message names, or correct its path in the specification",
             FailureKind::Internal => "please report this with the record's folder",
         }
     }

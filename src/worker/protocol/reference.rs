@@ -80,8 +80,8 @@ perfrun's own worker understands `warm` and `measure` instead, in which it appli
 A run fails where answers do not belong to the command, samples overlap or end later than perfrun's own clock, loading took longer than perfrun waited, or a number is negative or not finite.
 Metrics that perfrun does not know are ignored.
 A cell of another device than the CPU fails unless `placement.nodes` says where it ran.
-Where more than 20 % of the time lies outside of the samples, the cell gets the code `W_UNTIMED` and no verdict: a device was not waited for, or copies were left out.
-20 us between two samples, 50 ms a command and the untimed inferences are allowed for.
+Where more than 30 % of the time lies outside of the samples, the cell gets the code `W_UNTIMED` and no verdict: a device was not waited for, or copies were left out.
+20 us between two samples, 100 ms a command and the untimed inferences are allowed for.
 Load times are held against perfrun's clock in the same way (`W_LOAD_UNTIMED`).
 
 "#;

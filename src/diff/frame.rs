@@ -63,7 +63,7 @@ pub(super) fn is_unchanged(baseline: (&Results, &Cell), candidate: (&Results, &C
         };
         about(from, one) == about(to, other)
     };
-    // What a command starts, and what that reads, nobody knows; nor what a program imports.
+    // The files that a command reads, and the modules that a program imports, are unknown.
     let has_programs = |results: &Results| {
         let rows = results.provenance.subject.get("runtimes").and_then(serde_json::Value::as_array);
         rows.into_iter().flatten().any(|row| row["program"].as_bool().unwrap_or(false))

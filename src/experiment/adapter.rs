@@ -50,7 +50,7 @@ impl Program {
                 SHIPPED.get(name.as_str()).cloned().unwrap_or_default()
             }
             Program::Adapter { adapter: Adapter::File(file), .. } => {
-                // What cannot be read is told by the adapter itself, before anything is measured.
+                // The adapter reports a file that it cannot read before anything is measured.
                 let text = plain_file::text(&file.with_extension("json")).unwrap_or_default();
                 serde_json::from_str(&text).unwrap_or_default()
             }

@@ -69,16 +69,7 @@ fn one_run(
         outputs: None,
     };
     let worker = session.run_cell(job, cell, (arm, run), &plan)?;
-    let slot = Slot {
-        cell: cell.id,
-        arm,
-        run,
-        position,
-        session: job.session(),
-        iterations,
-        cache: measure.cache,
-        pauses: job.pauses(),
-    };
+    let slot = Slot { position, iterations, ..Slot::of(job, cell, arm, run) };
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 

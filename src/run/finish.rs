@@ -7,8 +7,9 @@ use statistics::steady::LateWarmup;
 use statistics::stopping::precision_reached;
 
 use super::codes;
+use super::job::Job;
 use crate::experiment::{Cache, Stop};
-use crate::plan::CellId;
+use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::printable::printable_line;
@@ -34,6 +35,14 @@ pub(crate) struct Slot {
     pub cache: Cache,
     /// Something comes between samples that is no work of the cell, so that there is no rate.
     pub pauses: bool,
+}
+
+impl Slot {
+    /// Of one run that is alone, with one iteration in each sample.
+    pub(crate) fn of(job: &Job, cell: &Cell, arm: Arm, run: u32) -> Self {
+        let (session, cache, pauses) = (job.session(), job.measure().cache, job.pauses());
+        Slot { cell: cell.id, arm, run, position: 0, session, iterations: 1, cache, pauses }
+    }
 }
 
 /// Makes the stored run. `stop` is the rule that the run followed, `batch_size` the items of one inference.

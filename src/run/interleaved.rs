@@ -263,16 +263,8 @@ impl<'a> LiveWorkers<'a> {
     }
 
     fn slot(&self, position: u32, turn: Turn, cell: &Cell) -> Slot {
-        Slot {
-            cell: cell.id,
-            arm: turn.arm,
-            run: turn.run,
-            position,
-            session: self.job.session(),
-            iterations: self.iterations(cell),
-            cache: self.job.measure().cache,
-            pauses: self.job.pauses(),
-        }
+        let iterations = self.iterations(cell);
+        Slot { position, iterations, ..Slot::of(self.job, cell, turn.arm, turn.run) }
     }
 
     fn store(&self, slot: Slot, cell: &Cell, worker: WorkerRun) -> StoredRun {

@@ -5,7 +5,7 @@ use tracing::info;
 
 use super::session::Session;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Device, Experiment, Precision, Runtime, Source, Variant};
+use crate::experiment::{Declaration, Device, Experiment, Precision, Program, Runtime, Source, Variant};
 use crate::plan::{Plan, Skip, SkipKind};
 use crate::prepare::programs::PreparedProgram;
 use crate::vocabulary::quantity::Nanos;
@@ -104,13 +104,13 @@ fn misfit(schema: &Value, variants: &[&Variant]) -> Option<String> {
 /// Skips the cells of models that a program cannot be given: converted files where it makes the model from Python itself, and
 /// files where it reads none.
 pub(super) fn skip_foreign_models(experiment: &Experiment, plan: &mut Plan) {
+    let declared = |runtime: &Runtime| runtime.program.as_ref().map(Program::declaration);
+    let declarations: Vec<Option<Declaration>> = experiment.runtimes.iter().map(declared).collect();
     for index in 0..plan.cells.len() {
         let cell = plan.cells[index];
-        let runtime = experiment.runtimes.get(experiment.runtime_index(cell.variant(), cell.runtime()).place());
-        let Some((runtime, program)) = runtime.and_then(|runtime| Some((runtime, runtime.program.as_ref()?))) else {
-            continue;
-        };
-        let declaration = program.declaration();
+        let place = experiment.runtime_index(cell.variant(), cell.runtime()).place();
+        let Some(Some(declaration)) = declarations.get(place) else { continue };
+        let runtime = &experiment.runtimes[place];
         let (model, variant) = (&experiment.models[cell.model()], &experiment.variants[cell.variant()]);
         let is_python = matches!(model.source, Some(Source::Python(_)));
         let skip = if is_python && declaration.takes_python() && variant.precision != Precision::Fp32 {

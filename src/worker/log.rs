@@ -50,7 +50,7 @@ impl<Pipe: Read + AsFd> Log<Pipe> {
         }
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
         let room = HALF_BYTES.saturating_sub(self.beginning.len()).min(bytes.len());
         self.beginning.extend_from_slice(&bytes[..room]);
         self.end.extend(&bytes[room..]);

@@ -158,11 +158,11 @@ impl Process {
         }
         let (Some(stdin), Some(prints)) = (self.undecided.take(), self.prints.take()) else { return false };
         let (stdout, printed) = prints.into_parts();
-        // What was printed before the first answer is no message.
-        let is_answer = |line: &[u8]| serde_json::from_slice::<Answer>(line).is_ok();
-        let noise: usize =
-            printed.split_inclusive(|byte| *byte == b'\n').take_while(|line| !is_answer(line)).map(<[u8]>::len).sum();
-        received.extend_from_slice(&printed[if is_closed && noise == printed.len() { 0 } else { noise }..]);
+        // Whole lines before the first answer are no messages.
+        let is_noise = |line: &&[u8]| line.ends_with(b"\n") && serde_json::from_slice::<Answer>(line).is_err();
+        let noise: usize = printed.split_inclusive(|byte| *byte == b'\n').take_while(is_noise).map(<[u8]>::len).sum();
+        self.log.keep(&printed[..noise]);
+        received.extend_from_slice(&printed[noise..]);
         self.input = Some(Input::Pipe(stdin));
         self.output = Output::Pipe(stdout);
         true

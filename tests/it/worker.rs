@@ -59,9 +59,9 @@ fn request() -> CellRequest {
 }
 
 /// One run, warm-up and three counted samples, with this worker.
-fn whole_run(launch: &Launch) -> WorkerRun {
+fn whole_run(launch: &Launch, request: CellRequest) -> WorkerRun {
     let plan = RunPlan {
-        request: request(),
+        request,
         warmup: Warmup::Samples { count: 2 },
         at_least: Nanos(0),
         iterations: 1,
@@ -83,7 +83,7 @@ fn broken(failure: Option<Failure>, says: &str) {
 fn answered(answers: &[&str]) -> WorkerRun {
     let place = Workplace::new();
     let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
-    whole_run(&parrot(&place, &answers))
+    whole_run(&parrot(&place, &answers), request())
 }
 
 #[test]
@@ -230,7 +230,10 @@ fn a_range_that_is_none_is_not_taken() {
 #[test]
 fn a_line_without_end_is_given_up() {
     let place = Workplace::new();
-    broken(whole_run(&script(&place, "yes | tr -d '\\n'")).failure, "the worker wrote a line of more than 16 MiB");
+    broken(
+        whole_run(&script(&place, "yes | tr -d '\\n'"), request()).failure,
+        "the worker wrote a line of more than 16 MiB",
+    );
 }
 
 #[test]
@@ -281,16 +284,7 @@ fn sliced(offers_socket: bool, change: impl Fn(&str) -> String) -> WorkerRun {
     let place = Workplace::new();
     let launch = Launch { offers_socket, ..parrot(&place, &SLICES.map(change)) };
     let backend = BackendRequest::Program(ProgramRequest { device: "cpu".to_owned(), ..ProgramRequest::default() });
-    let plan = RunPlan {
-        request: CellRequest::new("c", backend, Vec::new()),
-        warmup: Warmup::Samples { count: 2 },
-        at_least: Nanos(0),
-        iterations: 1,
-        stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
-        afterwards: Afterwards::default(),
-        outputs: None,
-    };
-    run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap()
+    whole_run(&launch, CellRequest::new("c", backend, Vec::new()))
 }
 
 #[test]

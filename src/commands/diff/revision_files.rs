@@ -54,7 +54,7 @@ impl<'a> RevisionFiles<'a> {
         Ok(Some(self.folder.path().join(path)))
     }
 
-    /// The folder of a worktree: what commands are built of and read, nobody knows beforehand.
+    /// A worktree: which files commands are built from and read is unknown beforehand.
     fn checked_out(&self) -> Result<&Path, Error> {
         if self.worktree.get().is_none() {
             let folder = self.folder.path().join("worktree");

@@ -24,7 +24,7 @@ impl OtherLoad {
         let met: Vec<f64> = completed.iter().map(others).filter(|share| *share > BUSY_MACHINE).collect();
         let cores = median(&met)? * processors as f64;
         let is_on_cpu = manifest.experiment.devices.get(cell.device().place()).is_some_and(|device| device.is_cpu());
-        // How many threads a command has nobody says.
+        // The number of threads of a command is unknown.
         let threads = if manifest.experiment.backend.runs_commands() { 1 } else { manifest.threads_of(cell) };
         let threads = threads.clamp(1, processors as u32);
         // Where an inference is short, most are done before anybody takes the processor: what the runs lose then is in no

@@ -39,8 +39,6 @@ fn interpreter(experiment: &Experiment) -> PathBuf {
 /// What the exporter says, and what stands beside the exported model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Exported {
-    /// Versions by name.
-    about: BTreeMap<String, String>,
     /// Files of code that the model comes from.
     #[serde(default)]
     sources: Vec<PathBuf>,

@@ -146,17 +146,7 @@ fn pilot(
     let warming = RunPlan::warming(job.request(cell, Arm::Pilot, 0), pilot_warmup(job.measure().warmup));
     let plan = RunPlan { outputs, ..warming };
     let worker = session.run_cell(job, cell, (Arm::Pilot, 0), &plan)?;
-    let cache = job.measure().cache;
-    let slot = Slot {
-        cell: cell.id,
-        arm: Arm::Pilot,
-        run: 0,
-        position,
-        session: job.session(),
-        iterations: 1,
-        cache,
-        pauses: job.pauses(),
-    };
+    let slot = Slot { position, ..Slot::of(job, cell, Arm::Pilot, 0) };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
 }
 

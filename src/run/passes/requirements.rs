@@ -84,16 +84,7 @@ fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Res
     let request = job.request(&cell, arm, run);
     let plan = RunPlan { iterations, stop: Some(measure.stop), ..RunPlan::warming(request, measure.warmup) };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
-    let slot = Slot {
-        cell: cell.id,
-        arm,
-        run,
-        position: 0,
-        session: 0,
-        iterations,
-        cache: measure.cache,
-        pauses: job.pauses(),
-    };
+    let slot = Slot { iterations, ..Slot::of(job, &cell, arm, run) };
     let run = store_run(slot, worker, Some(measure.stop), None);
     Ok(run.failure.is_none().then_some(run))
 }

@@ -110,16 +110,7 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
             session.run_cell(job, &cell, (arm, run), &plan)?
         }
     };
-    let slot = Slot {
-        cell: cell.id,
-        arm,
-        run,
-        position: 0,
-        session: 0,
-        iterations: 1,
-        cache: measure.cache,
-        pauses: job.pauses(),
-    };
+    let slot = Slot::of(job, &cell, arm, run);
     let run = store_run(slot, worker, Some(stop), Some(batch));
     Ok(Tried { batch, items_per_s: rate(&run, batch), failure: run.failure })
 }

@@ -51,6 +51,7 @@ fn main() {
         evict_bytes: None,
         cpus: None,
         profiled: false,
+        metrics: Vec::new(),
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();
     backend.load().unwrap();

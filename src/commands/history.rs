@@ -17,7 +17,7 @@ use crate::results::{Cell, Measured, Results, Wanted};
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{Metric, MetricReference};
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -38,10 +38,12 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let skipped = points.len().saturating_sub(arguments.last.map_or(usize::MAX, |last| last as usize));
     points.drain(..skipped);
     let is_wanted = wanted(arguments.only.as_deref(), &points)?;
-    let found = history(experiment, &points, arguments.metric, &is_wanted)?;
+    let own = own_metrics(&points);
+    let metric = arguments.metric.read(&own).map_err(no_metric)?;
+    let found = history(experiment, &points, metric, &is_wanted)?;
     if found.series.is_empty() {
         let help = "use another --metric, or select other cells with --only";
-        return Err(Error::refused(format!("no cell has `{}`", arguments.metric), help));
+        return Err(Error::refused(format!("no cell has `{metric}`"), help));
     }
     if let Some(folder) = &arguments.output {
         write(&found, folder)?;
@@ -50,6 +52,16 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => super::print_json(ui, &found),
         false => print(ui, &ui::history::render(&found, ui)),
     }
+}
+
+/// The metrics of specifications that these results have; of several with one name the newest first.
+pub(super) fn own_metrics(points: &[Point]) -> Vec<&'static Metric> {
+    points.iter().rev().flat_map(|point| point.results.own_metrics()).collect()
+}
+
+/// A name that is no metric.
+pub(super) fn no_metric(problem: String) -> Error {
+    Error::refused(problem, "`perfrun explain` lists the metrics; those of a specification stand in its `metrics`")
 }
 
 /// The experiment that is named, or the only one.
@@ -141,7 +153,8 @@ fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui:
             ));
         }
     };
-    let wanted = Wanted { metrics: &[arguments.metric.column()], claims: false };
+    let columns: Vec<String> = arguments.metric.read(&[]).iter().map(MetricReference::column).collect();
+    let wanted = Wanted { metrics: &columns, claims: false };
     let found = points(&repository, &path, &repository.commits_of(&head, &path), wanted);
     // One report that cannot be read hides none of the others.
     let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();

@@ -6,7 +6,7 @@ use std::path::Path;
 use rayon::prelude::*;
 use reading::plain_file;
 
-use super::history::readable;
+use super::history::{no_metric, own_metrics, readable};
 use super::points::{experiments, path_of_report, points};
 use crate::history::Point;
 use crate::record::git::Repository;
@@ -15,8 +15,9 @@ use crate::results::{self, Wanted};
 use crate::site::{Known, Site, SiteError, columns};
 use crate::spec;
 use crate::ui::Ui;
-use crate::ui::cli::SiteArgs;
+use crate::ui::cli::{MetricArgument, SiteArgs};
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::metric::MetricReference;
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -29,7 +30,15 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let found = || repository.as_ref().and_then(Repository::commit_url);
     let url = arguments.commit_url.clone().or_else(found);
-    let site = Site::new(&known, &arguments.metric, url.as_deref())?;
+    let is_one = |metric: &&MetricArgument| known.iter().any(|known| metric.read(&own_metrics(&known.points)).is_ok());
+    if let Some(wrong) = arguments.metric.iter().find(|metric| !is_one(metric)) {
+        return Err(no_metric(format!("there is no metric `{wrong}`")));
+    }
+    let of_experiment = |points: &[Point]| -> Vec<MetricReference> {
+        let own = own_metrics(points);
+        arguments.metric.iter().flat_map(|metric| metric.read(&own)).collect()
+    };
+    let site = Site::new(&known, &of_experiment, url.as_deref())?;
     let write = |(path, text): (String, String)| {
         let path = arguments.output.join(path);
         let folder = path.parent().unwrap_or(&arguments.output);
@@ -89,7 +98,8 @@ fn known(
             files.iter().filter_map(|path| path.strip_prefix(&reports)?.strip_suffix(&format!("/{}", results::FILE)));
         names.extend(folders.map(str::to_owned));
     }
-    let columns = columns(&arguments.metric);
+    let metrics: Vec<MetricReference> = arguments.metric.iter().flat_map(|metric| metric.read(&[])).collect();
+    let columns = columns(&metrics);
     let wanted = Wanted { metrics: &columns, claims: true };
     let mut known = Vec::new();
     for name in names.into_iter().filter(|name| is_folder(name)) {

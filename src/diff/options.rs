@@ -11,8 +11,8 @@ use crate::judge::compare::unpaired::assumed_spread;
 use crate::judge::summary::CONFIDENCE;
 use crate::results::{Results, Rules};
 use crate::vocabulary::metric::{
-    ACCURACY_TOP1, ACCURACY_TOP5, DEVICE_MEMORY, Difference, LOAD, MAE, MODEL_SIZE, MetricReference, PEAK_RSS, R2,
-    RMSE, Unit,
+    ACCURACY_TOP1, ACCURACY_TOP5, DEVICE_MEMORY, Difference, Direction, LOAD, MAE, MODEL_SIZE, Metric, MetricReference,
+    PEAK_RSS, R2, RMSE, Unit,
 };
 
 /// What is compared unasked, beside latency and its tail: what people choose models by.
@@ -36,7 +36,7 @@ const MARGIN_OF_SIZES: Difference = Difference::Relative(0.01);
 
 /// A margin that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MarginOverride {
+pub(crate) struct MarginOverride {
     /// Of which metric; `None`: of all that are compared by ratios.
     pub metric: Option<MetricReference>,
     /// The margin.
@@ -49,6 +49,8 @@ pub(crate) type Spreads = HashMap<(String, String), SessionSpread>;
 /// By what two sides are compared.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiffOptions {
+    /// The metrics of the specification that the sides have.
+    pub own: Vec<&'static Metric>,
     /// What is compared in place of what usually is; empty: as usual.
     pub metrics: Vec<MetricReference>,
     /// Margins in place of the specification's; the last that fits counts.
@@ -73,7 +75,11 @@ impl DiffOptions {
     pub(crate) fn compared(&self) -> Vec<MetricReference> {
         let usual = || {
             let [p95, _] = MetricReference::TAILS;
-            [MetricReference::LATENCY, p95].into_iter().chain(COMPARED)
+            let own = self.own.iter().filter(|metric| metric.direction != Direction::Neutral);
+            [MetricReference::LATENCY, p95]
+                .into_iter()
+                .chain(COMPARED)
+                .chain(own.map(|metric| MetricReference::of(metric)))
         };
         let mut metrics: Vec<MetricReference> =
             if self.metrics.is_empty() { usual().collect() } else { self.metrics.clone() };

@@ -312,6 +312,9 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
     if row.candidate.is_none() {
         return;
     }
+    // What scores the outputs is not among the bytes and settings.
+    let is_score = row.metric.metric.is_own() && row.metric.metric.is_constant();
+    let is_unchanged = is_unchanged && !is_score;
     // The same bytes and settings are equivalent by that, whatever their numbers, and where nothing tells them apart.
     if is_unchanged {
         (row.verdict, row.reason) = (Some(Verdict::Equivalent), Reason::Unchanged);

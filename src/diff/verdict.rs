@@ -11,14 +11,14 @@ use statistics::{Claim, LogRatio, Verdict, run_groups};
 use super::found::{Change, Found, Reason, Values};
 use super::{DiffOptions, options, score};
 use crate::judge::compare::unpaired::{compare_unpaired_values, sign};
-use crate::results::Cell;
+use crate::results::{Cell, Estimated};
 use crate::vocabulary::metric::{Difference, Direction};
 
 impl Values<'_> {
     /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
     pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
         match self.reference.metric.is_constant() {
-            true if options::is_exact(self.reference) => Some(self.exactly(margin)),
+            _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
             true => score::judge(self, margin),
             false => match self.paired {
                 Some(confidence) => self.by_blocks(margin, confidence),
@@ -38,14 +38,26 @@ impl Values<'_> {
         has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
     }
 
-    /// A fact about a file.
+    /// A metric of the specification is one number on each side: a `score` command says it of all items, or every run says the
+    /// same. Whatever varies from session to session varies from run to run.
+    fn is_one_number(&self) -> bool {
+        let is_one = |side: &Estimated| side.low.is_none() && side.high.is_none() || side.low == side.high;
+        let is_told = self.reference.metric.is_constant() || self.from.n.min(self.to.n) as usize >= MINIMUM_RUNS;
+        self.reference.metric.is_own() && is_told && is_one(self.from) && is_one(self.to)
+    }
+
+    /// A fact about a file, or about the outputs for these items.
     fn exactly(&self, margin: Difference) -> Found {
         let (from, to) = (self.from.value, self.to.value);
         let worse = sign(self.reference.metric.direction) * (to - from);
         let beyond = margin.absolute_of(from);
         let verdict = Verdict::exact(worse, beyond);
-        let change =
-            (from != 0.0).then(|| Change { value: to / from - 1.0, low: None, high: None, is_in_points: false });
+        let change = (from != 0.0).then(|| Change {
+            value: (to - from) / from.abs(),
+            low: None,
+            high: None,
+            is_in_points: false,
+        });
         Found { verdict, reason: reason(verdict, None, None), change, p: None }
     }
 

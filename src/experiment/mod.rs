@@ -71,7 +71,7 @@ pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
 pub(crate) use source::ZOO;
 pub(crate) use source::{PythonModel, Source};
 
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, OwnMetric};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 use statistics::interim::InterimAnalyses;
 
@@ -82,6 +82,9 @@ pub struct Experiment {
     pub name: String,
     /// What the experiment asks, in the author's words.
     pub description: Option<String>,
+    /// Metrics of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<OwnMetric>,
     /// The models, in the order of the file (globs and folders sorted).
     pub models: Vec<Model>,
     /// The input points of every model that has none of its own.

@@ -84,16 +84,20 @@ const MOST_VALUES: usize = 40;
 /// The course of a cell, one letter for each of its newest values.
 pub(crate) fn course_in_letters(series: &Series) -> String {
     let values = &series.values[series.values.len().saturating_sub(MOST_VALUES)..];
-    let logs = || values.iter().map(|value| value.value.ln());
-    let (low, high) = (logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max));
-    let span = (high - low).max(LEAST_SPAN.ln());
+    // Of scores, which may be zero and below, the values themselves.
+    let is_ratio = values.iter().all(|value| value.value > 0.0);
+    let height = |value: &super::series::Value| if is_ratio { value.value.ln() } else { value.value };
+    let all = || values.iter().map(height);
+    let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    let least = if is_ratio { LEAST_SPAN.ln() } else { (LEAST_SPAN - 1.0) * low.abs().max(high.abs()) };
+    let span = (high - low).max(least).max(f64::MIN_POSITIVE);
     let bottom = f64::midpoint(low, high) - span / 2.0;
     let mut text = String::new();
     for (index, value) in values.iter().enumerate() {
         if value.is_break && index > 0 {
             text.push('|');
         }
-        let height = (value.value.ln() - bottom) / span * (LETTERS.len() - 1) as f64;
+        let height = (height(value) - bottom) / span * (LETTERS.len() - 1) as f64;
         text.push(LETTERS[(height.round().max(0.0) as usize).min(LETTERS.len() - 1)]);
     }
     text

@@ -192,9 +192,6 @@ pub struct VariantAccuracy {
     /// Which items are right, by the stored name of the metric: a bit for each in hexadecimal.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub right: BTreeMap<String, String>,
-    /// What the specification's own command printed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub own_scores: BTreeMap<String, f64>,
     /// Why there is nothing, or not everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

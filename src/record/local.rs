@@ -10,7 +10,7 @@ use super::{StoreError, write_whole};
 use crate::experiment::{Command, Dataset, Experiment, Model, Runtime};
 
 /// `local.json`; never committed, since it names folders of the user.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalPaths {
     /// The models, by index on their axis.
     pub models: Vec<LocalModel>,
@@ -29,7 +29,7 @@ pub struct LocalPaths {
 }
 
 /// Where what a model needs lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalModel {
     /// Its file; `None` with the mock backend.
     pub path: Option<PathBuf>,

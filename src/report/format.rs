@@ -29,6 +29,17 @@ pub(crate) struct Scale {
     pub factor: f64,
 }
 
+impl Scale {
+    /// `18.4 ms`, `120/s`, `1.5`.
+    pub(crate) fn joined(self, value: &str) -> String {
+        match self.unit {
+            "" => value.to_owned(),
+            "/s" => format!("{value}/s"),
+            unit => format!("{value} {unit}"),
+        }
+    }
+}
+
 const NANOSECONDS: &[Scale] = &[
     Scale { unit: "ns", factor: 1.0 },
     Scale { unit: "us", factor: 1e3 },
@@ -63,9 +74,10 @@ pub(crate) fn scale(unit: Unit, values: impl IntoIterator<Item = f64>) -> Scale 
         Unit::Celsius => (CELSIUS, 1.0),
         Unit::Share => (PERCENT, 0.0),
         Unit::Ratio | Unit::Count | Unit::Number => (PLAIN, 1.0),
+        Unit::Named(unit) => return Scale { unit, factor: 1.0 },
     };
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
-    for value in values.into_iter().filter(|value| value.is_finite() && *value > 0.0) {
+    for value in values.into_iter().map(f64::abs).filter(|value| value.is_finite() && *value > 0.0) {
         (low, high) = (low.min(value), high.max(value));
     }
     let middle = if low.is_finite() { (low * high).sqrt() } else { 0.0 };
@@ -115,8 +127,7 @@ impl Column {
     /// `39.9 us ± 0.2`.
     pub(crate) fn value_with_unit(&self, estimate: &Estimate) -> String {
         let (value, half_width) = self.parts(estimate);
-        let unit = self.scale.unit;
-        let value = if unit.is_empty() { value } else { format!("{value} {unit}") };
+        let value = self.scale.joined(&value);
         half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
     }
 
@@ -177,10 +188,7 @@ pub(crate) fn measured(unit: Unit, value: f64, beside: Option<f64>) -> String {
     let scale = scale(unit, beside.into_iter().chain([value]));
     let scaled = value / scale.factor;
     let text = fixed(scaled, significant_decimals(scaled, DIGITS_WITHOUT_INTERVAL).max(0));
-    match scale.unit {
-        "" => text,
-        unit => format!("{text} {unit}"),
-    }
+    scale.joined(&text)
 }
 
 /// An interval from fewer runs says more about luck than about the cell (method 4.1).

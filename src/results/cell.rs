@@ -119,9 +119,6 @@ pub struct Cell {
     /// By how much each score differs from the reference's on the same items.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub score_changes: BTreeMap<String, Change>,
-    /// What the specification's own command printed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub own_scores: BTreeMap<String, f64>,
     /// Why it is not known how right its outputs are, or not everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy_problem: Option<String>,
@@ -181,7 +178,6 @@ impl Cell {
             bound_by: None,
             fidelity: None,
             score_changes: BTreeMap::new(),
-            own_scores: BTreeMap::new(),
             accuracy_problem: None,
             slices: Vec::new(),
             profile: None,

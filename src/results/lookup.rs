@@ -1,6 +1,6 @@
 //! What is asked of a cell and of a record, answered from the stored numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
@@ -89,6 +89,11 @@ impl Cell {
         deviations.filter_map(|(block, deviation)| Some((block, deviation / means.get(&block)?))).collect()
     }
 
+    /// The metrics of the specification that it has.
+    pub(crate) fn own_metrics(&self) -> impl Iterator<Item = &'static Metric> {
+        self.metrics.keys().filter_map(|name| Metric::of_own(name))
+    }
+
     /// Whether it has enough runs for intervals and verdicts.
     pub(crate) fn has_enough_runs(&self) -> bool {
         self.completed as usize >= MINIMUM_RUNS
@@ -101,7 +106,8 @@ impl Cell {
             let estimate = self.metrics.get(name)?.estimate(CONFIDENCE);
             Some(Score { metric, estimate, change: self.score_changes.get(name).copied() })
         };
-        AccuracyMetric::ALL.into_iter().filter_map(score).collect()
+        let own = self.own_metrics().filter(|metric| metric.is_constant());
+        AccuracyMetric::OF_LABELS.into_iter().chain(own.map(AccuracyMetric::Own)).filter_map(score).collect()
     }
 
     /// Why its values are not to be used, if a code says so (method 14).
@@ -122,6 +128,13 @@ impl Cell {
 }
 
 impl Results {
+    /// The metrics of the specification that some cell has.
+    pub(crate) fn own_metrics(&self) -> Vec<&'static Metric> {
+        let found: BTreeMap<&str, &'static Metric> =
+            self.cells.iter().flat_map(Cell::own_metrics).map(|metric| (metric.name, metric)).collect();
+        found.into_values().collect()
+    }
+
     /// Whether cells of a group differ on this axis.
     pub(crate) fn compares(&self, axis: Axis) -> bool {
         self.rules.compared.iter().any(|name| name == axis.singular())
@@ -140,13 +153,13 @@ impl Results {
 
     /// What cells are compared by where nothing is asked: latency, or items per second.
     pub(crate) fn unasked(&self) -> impl Iterator<Item = &Compared> {
-        let by = [MetricReference::LATENCY, MetricReference::of(&metric::ITEMS)].map(|metric| metric.to_string());
+        let by = [MetricReference::LATENCY, MetricReference::of(&metric::ITEMS)].map(|metric| metric.key());
         self.comparisons.iter().filter(move |row| by.contains(&row.metric))
     }
 
     /// The rows of this metric.
     pub(crate) fn compared_by(&self, metric: MetricReference) -> impl Iterator<Item = &Compared> {
-        let name = metric.to_string();
+        let name = metric.key();
         self.comparisons.iter().filter(move |row| row.metric == name)
     }
 }

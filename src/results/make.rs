@@ -132,7 +132,7 @@ pub(crate) fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
         let selector = CompiledSelector::new(&gate.of, &plan.axes);
         let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
         GateAsked {
-            metric: gate.metric.to_string(),
+            metric: gate.metric.key(),
             worse_by: gate.worse_by,
             cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
         }
@@ -206,7 +206,6 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         bound_by: summary.diagnosis.bound,
         fidelity: summary.fidelity.clone().map(fidelity),
         score_changes: score_changes(summary),
-        own_scores: accuracy.map(|known| known.own_scores.clone()).unwrap_or_default(),
         accuracy_problem: accuracy.and_then(|known| known.problem.as_deref().map(without_home)),
         slices: slices(summary),
         profile: None,

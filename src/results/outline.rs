@@ -12,11 +12,12 @@ use super::{Cell, Estimated, FORMAT, Measured, Results, Status, parse};
 use crate::experiment::{Axis, AxisMap};
 use crate::record::StoreError;
 use crate::record::provenance::Provenance;
+use crate::vocabulary::metric::Metric;
 
 /// What is taken of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
-    /// These metrics of the cells alone, by their stored names.
+    /// These metrics of the cells alone, by their stored names, and those that the specification declares.
     pub metrics: &'a [String],
     /// What is claimed about cells: comparisons, goals, and how much can be seen.
     pub claims: bool,
@@ -170,9 +171,10 @@ impl<'de> Visitor<'de> for Metrics<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut found = BTreeMap::new();
         while let Some(name) = fields.next_key::<Name<'de>>()? {
-            match self.0.iter().find(|wanted| **wanted == name.0) {
-                Some(wanted) => drop(found.insert(wanted.clone(), fields.next_value()?)),
-                None => drop(fields.next_value::<IgnoredAny>()?),
+            let is_own = || Metric::of_own(&name.0).is_some();
+            match self.0.iter().any(|wanted| *wanted == name.0) || is_own() {
+                true => drop(found.insert(name.0.into_owned(), fields.next_value()?)),
+                false => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
         Ok(found)

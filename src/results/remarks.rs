@@ -7,7 +7,7 @@ use crate::judge::compare::Judged;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{Metric, MetricReference};
 use crate::vocabulary::wording::list;
 
 /// What else to know.
@@ -21,9 +21,21 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
         let metrics: Vec<String> = weighed.iter().map(MetricReference::title).collect();
         format!("`pareto` has nothing to compare: no two interchangeable cells have {}.", list(&metrics))
     }));
+    remarks.extend(never_reported(manifest, summary));
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
     remarks
+}
+
+/// Metrics of the specification that no measured cell has.
+fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    summary.cells.iter().find(|cell| cell.runs.completed > 0)?;
+    let has = |metric: &Metric| summary.cells.iter().any(|cell| cell.metrics.contains_key(metric.name));
+    let declared = manifest.experiment.metrics.iter().map(|own| own.metric);
+    let absent: Vec<String> =
+        declared.filter(|metric| !has(metric)).map(|metric| format!("`{}`", metric.stem())).collect();
+    let names = list(&absent);
+    (!absent.is_empty()).then(|| format!("Nothing reported {names}, which `metrics` declares."))
 }
 
 /// What changes the outputs of models in fp32 on a device, and why outputs differ where the cause is known, with what to do.

@@ -15,6 +15,7 @@ use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;
 use crate::vocabulary::code::Code;
+use crate::vocabulary::metric::MetricReference;
 
 fn id(plan: &Plan, cell: usize) -> String {
     plan.cells.get(cell).map(|cell| cell.id.to_string()).unwrap_or_default()
@@ -60,7 +61,7 @@ fn compared(plan: &Plan, row: &Comparison) -> Compared {
     Compared {
         cell: id(plan, row.cell),
         baseline: id(plan, row.baseline),
-        metric: row.metric.to_string(),
+        metric: row.metric.key(),
         ratio: rounded(row.speedup),
         low,
         high,
@@ -154,13 +155,15 @@ pub(super) fn families(plan: &Plan, judged: &Judged) -> Vec<Family> {
     judged.families.iter().map(row).collect()
 }
 
-fn bounded(plan: &Plan, cell: &choose::BoundedCell) -> Bounded {
+fn bounded(plan: &Plan, metric: MetricReference, cell: &choose::BoundedCell) -> Bounded {
     let (outcome, reason) = match cell.outcome {
         choose::BoundOutcome::Kept => (Kept::Kept, None),
         choose::BoundOutcome::Missed => (Kept::Missed, None),
         choose::BoundOutcome::Undecided(doubt) => (Kept::Undecided, Some(doubt)),
     };
-    let (low, high) = ends(cell.estimate.and_then(|estimate| estimate.interval));
+    // Of a fact nothing is uncertain.
+    let is_told = |interval: &Interval| !metric.metric.is_constant() || interval.low < interval.high;
+    let (low, high) = ends(cell.estimate.and_then(|estimate| estimate.interval).filter(is_told));
     Bounded {
         cell: id(plan, cell.cell),
         value: cell.estimate.map(|estimate| rounded(estimate.value)),
@@ -176,13 +179,13 @@ fn bounded(plan: &Plan, cell: &choose::BoundedCell) -> Bounded {
 pub(super) fn goals(plan: &Plan, judged: &Judged) -> Vec<GoalFound> {
     let row = |goal: &compare::GoalCheck| GoalFound {
         name: goal.name.clone(),
-        metric: goal.check.bound.metric.to_string(),
+        metric: goal.check.bound.metric.key(),
         min: goal.check.bound.min,
         max: goal.check.bound.max,
         of: goal.check.bound.of.clone(),
         outcome: goal.outcome,
         withheld: goal.is_withheld(),
-        cells: goal.check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
+        cells: goal.check.cells.iter().map(|cell| bounded(plan, goal.check.bound.metric, cell)).collect(),
     };
     judged.goals.iter().map(row).collect()
 }
@@ -209,9 +212,9 @@ pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
         },
         metric: match entrant.standing {
             choose::Standing::InDoubt { bound } | choose::Standing::OutOfBounds { bound } => {
-                choice.bounds.get(bound).map(|check| check.bound.metric.to_string())
+                choice.bounds.get(bound).map(|check| check.bound.metric.key())
             }
-            choose::Standing::Tied { by, .. } => Some(by.to_string()),
+            choose::Standing::Tied { by, .. } => Some(by.key()),
             _ => None,
         },
         why: match entrant.standing {
@@ -222,18 +225,24 @@ pub(super) fn choice(plan: &Plan, judged: &Judged) -> Option<Choice> {
     let contest = |contest: &choose::Contest| Contest {
         entrants: contest.entrants.iter().map(entrant).collect(),
         best: ids(plan, &contest.best),
-        evidence: contest.evidence.iter().map(|row| compared(plan, row)).collect(),
+        // Of scores that are zero or below there is no ratio.
+        evidence: contest
+            .evidence
+            .iter()
+            .filter(|row| row.speedup.is_finite())
+            .map(|row| compared(plan, row))
+            .collect(),
     };
     let bound = |check: &choose::BoundCheck| BoundFound {
-        metric: check.bound.metric.to_string(),
+        metric: check.bound.metric.key(),
         min: check.bound.min,
         max: check.bound.max,
         of: check.bound.of.clone(),
-        cells: check.cells.iter().map(|cell| bounded(plan, cell)).collect(),
+        cells: check.cells.iter().map(|cell| bounded(plan, check.bound.metric, cell)).collect(),
     };
     Some(Choice {
         unasked: !choice.is_asked,
-        metric: choice.best.to_string(),
+        metric: choice.best.key(),
         then: choice.then.iter().map(ToString::to_string).collect(),
         failed_control: choice
             .failed_control
@@ -262,7 +271,7 @@ pub(super) fn tradeoffs(plan: &Plan, judged: &Judged) -> Vec<Tradeoff> {
         },
     };
     let row = |tradeoff: &compare::Tradeoff| Tradeoff {
-        metrics: tradeoff.metrics.iter().map(ToString::to_string).collect(),
+        metrics: tradeoff.metrics.iter().map(MetricReference::key).collect(),
         open: tradeoff.is_open,
         points: tradeoff.points.iter().map(point).collect(),
     };

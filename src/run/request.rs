@@ -11,6 +11,7 @@ use super::model::PreparedModel;
 use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
 use crate::plan::{Cell, RandomStream};
 use crate::record::Arm;
+use crate::vocabulary::metric::OwnMetric;
 use crate::worker::backend::{CellFacts, CellRequest, TensorRequest};
 
 impl Job {
@@ -22,8 +23,14 @@ impl Job {
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
             cpus: self.cpus(cell, arm, run),
+            metrics: self.own_metrics(),
             ..self.request_on(cell, arm, run, self.tensors(cell))
         }
+    }
+
+    /// The metrics of the specification that runs tell.
+    fn own_metrics(&self) -> Vec<OwnMetric> {
+        self.manifest().experiment.metrics.iter().filter(|own| !own.metric.is_constant()).copied().collect()
     }
 
     /// What a worker is asked to prepare that runs a cell on data.

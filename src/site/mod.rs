@@ -71,19 +71,19 @@ struct Histories<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// A site about these metrics.
+    /// A site about the metrics that are asked of each experiment.
     ///
     /// # Errors
     ///
     /// What polars reports.
     pub(crate) fn new(
         known: &'a [Known],
-        metrics: &[MetricReference],
+        metrics: &dyn Fn(&[Point]) -> Vec<MetricReference>,
         commit_url: Option<&'a str>,
     ) -> Result<Self, SiteError> {
         let one = |known: &'a Known| {
-            let of = |metric: &MetricReference| history(&known.name, &known.points, *metric, &|_| true);
-            let histories = metrics.iter().map(of).collect::<Result<Vec<History>, TableError>>()?;
+            let of = |metric: MetricReference| history(&known.name, &known.points, metric, &|_| true);
+            let histories = metrics(&known.points).into_iter().map(of).collect::<Result<Vec<History>, TableError>>()?;
             Ok(Histories { known, histories, files: files(&known.points) })
         };
         Ok(Site { experiments: known.iter().map(one).collect::<Result<_, SiteError>>()?, commit_url })

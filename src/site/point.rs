@@ -71,6 +71,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
     let [p95, _] = MetricReference::TAILS;
     let mut wanted: Vec<MetricReference> = SHOWN.map(MetricReference::of).into();
     wanted.insert(1, p95);
+    wanted.extend(results.own_metrics().into_iter().map(MetricReference::of));
     // How often outputs agree says little where it is known how often they are right.
     let is_scored = measured.iter().any(|cell| cell.metrics.contains_key(ACCURACY_TOP1.name));
     let agreement = [FIDELITY_TOP1.name, FIDELITY_EQUAL.name];

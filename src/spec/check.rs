@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use crate::vocabulary::metric::OwnMetric;
 use crate::vocabulary::quantity::QuantityError;
 
 use super::document::{DocumentPath, Node, exists, key_span, value_span};
@@ -25,13 +26,15 @@ pub(super) struct Check<'a> {
     pub(super) notes: Vec<Note>,
     /// How closely files are looked at.
     pub(super) depth: Depth,
+    /// The metrics that the document declares.
+    pub(super) metrics: Vec<OwnMetric>,
 }
 
 impl<'a> Check<'a> {
     /// A check of the document `root`, of which the places `damaged` are not to be relied on.
     pub(super) fn new(sources: &'a Sources, root: &'a Node, damaged: Vec<DocumentPath>) -> Self {
         let (problems, warnings, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Check { sources, root, damaged, problems, warnings, notes, depth: Depth::Contents }
+        Check { sources, root, damaged, problems, warnings, notes, depth: Depth::Contents, metrics: Vec::new() }
     }
 
     /// True where something at or below `place` was refused.

@@ -96,7 +96,7 @@ fn unit(metric: &Metric) -> &'static str {
         Unit::Joules => "number of joules",
         Unit::Watts => "number of watts",
         Unit::Celsius => "number of degrees",
-        Unit::Count | Unit::Number => "number",
+        Unit::Count | Unit::Number | Unit::Named(_) => "number",
     }
 }
 

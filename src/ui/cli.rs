@@ -3,6 +3,7 @@
 mod ab;
 mod diff;
 mod judge;
+mod metric;
 mod models;
 mod parse;
 mod records;
@@ -10,6 +11,7 @@ mod records;
 pub use ab::AbArgs;
 pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
 pub use judge::{CalibrateArgs, CalibrationDesign, StatArgs};
+pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};

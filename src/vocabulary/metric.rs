@@ -7,14 +7,19 @@ mod device;
 mod device_time;
 mod environment;
 mod operator;
+mod own;
 mod reference;
 mod written;
 
 pub use device::*;
 pub use device_time::*;
 pub use environment::*;
+pub use own::OwnMetric;
 pub use reference::{MetricReference, ReferenceError, Statistic};
 pub use written::{Difference, ValueKind, read_value};
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -35,8 +40,10 @@ pub enum Unit {
     Share,
     /// A number of things.
     Count,
-    /// A plain number, in a unit of the user's or none.
+    /// A plain number.
     Number,
+    /// A number in a unit that only the specification knows, such as `dB`.
+    Named(&'static str),
 }
 
 /// Which way is good.
@@ -62,6 +69,17 @@ pub enum Kind {
     Environment,
 }
 
+/// What tells a metric's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldBy {
+    /// Each run, so that there is an interval over runs.
+    EachRun,
+    /// One run of a cell for all.
+    OneRun,
+    /// What the cell is: its model file, or what comes out of it. The same in every run.
+    Cell,
+}
+
 /// One metric of a run. All have one value a run; `latency_ns` is the run's median over its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
@@ -75,6 +93,7 @@ pub struct Metric {
     pub direction: Direction,
     /// What it is about.
     pub kind: Kind,
+    pub told_by: ToldBy,
     /// What exactly is measured.
     pub meaning: &'static str,
 }
@@ -82,26 +101,35 @@ pub struct Metric {
 impl Metric {
     /// Whether every run has the same value, so that two cells are compared exactly (method 6.1).
     pub fn is_constant(&self) -> bool {
-        CONSTANT.iter().any(|metric| metric.name == self.name)
+        self.told_by == ToldBy::Cell
     }
 
     /// Whether one run of a cell tells it for all, so that there is no interval.
     pub fn is_known_once(&self) -> bool {
-        ONCE.iter().any(|metric| metric.name == self.name)
+        self.told_by == ToldBy::OneRun
     }
 
     /// The name without its unit, as users refer to it (`latency` for `latency_ns`).
     pub fn stem(&self) -> &'static str {
-        ["_ns", "_bytes", "_per_s", "_ratio", "_joules"]
-            .iter()
-            .find_map(|unit| self.name.strip_suffix(unit))
-            .unwrap_or(self.name)
+        let units = ["_ns", "_bytes", "_per_s", "_ratio", "_joules"];
+        let without_unit = || units.iter().find_map(|unit| self.name.strip_suffix(unit)).unwrap_or(self.name);
+        self.own_stem().unwrap_or_else(without_unit)
     }
 }
 
 /// A metric of how a run was measured.
 const fn procedure(metric: Metric) -> Metric {
     Metric { kind: Kind::Procedure, ..metric }
+}
+
+/// A metric that one run tells for all.
+const fn once(metric: Metric) -> Metric {
+    Metric { told_by: ToldBy::OneRun, ..metric }
+}
+
+/// A metric that is the same in every run.
+const fn constant(metric: Metric) -> Metric {
+    Metric { told_by: ToldBy::Cell, ..metric }
 }
 
 use Direction::{HigherIsBetter, LowerIsBetter, Neutral};
@@ -114,7 +142,7 @@ const fn metric(
     direction: Direction,
     meaning: &'static str,
 ) -> Metric {
-    Metric { name, title, unit, direction, kind: Kind::Model, meaning }
+    Metric { name, title, unit, direction, kind: Kind::Model, told_by: ToldBy::EachRun, meaning }
 }
 
 /// Median duration of one inference.
@@ -240,78 +268,78 @@ pub const INPUT_POOL: Metric = procedure(metric(
 ));
 
 /// Size of the model file that the cell is run with.
-pub const MODEL_SIZE: Metric = metric(
+pub const MODEL_SIZE: Metric = constant(metric(
     "model_size_bytes",
     "model size",
     Bytes,
     LowerIsBetter,
     "size of the model file that the cell is run with, external data included; the same in every run",
-);
+));
 /// How like the reference's the outputs are, by their angle.
-pub const FIDELITY_COSINE: Metric = metric(
+pub const FIDELITY_COSINE: Metric = constant(metric(
     "fidelity_cosine_ratio",
     "cosine of outputs",
     Ratio,
     HigherIsBetter,
     "smallest cosine of an output of numbers with the reference's, for all input sets of the rehearsal together; the same in every run",
-);
+));
 /// How many elements are the reference's, of outputs that are classes.
-pub const FIDELITY_EQUAL: Metric = metric(
+pub const FIDELITY_EQUAL: Metric = constant(metric(
     "fidelity_equal_ratio",
     "equal elements",
     Share,
     HigherIsBetter,
     "smallest share of equal elements of an output of whole numbers, booleans or texts, for all input sets of the rehearsal together; the same in every run",
-);
+));
 /// How often the largest score is the reference's.
-pub const FIDELITY_TOP1: Metric = metric(
+pub const FIDELITY_TOP1: Metric = constant(metric(
     "fidelity_top1_ratio",
     "top-1 agreement",
     Share,
     HigherIsBetter,
     "share of the rehearsal's items whose largest output is the reference's, for outputs that are scores of classes; the same in every run",
-);
+));
 
 /// How often the largest score is that of the label.
-pub const ACCURACY_TOP1: Metric = metric(
+pub const ACCURACY_TOP1: Metric = constant(metric(
     "accuracy_top1_ratio",
     "top-1 accuracy",
     Share,
     HigherIsBetter,
     "share of the dataset's items whose largest output is the label's; its interval is Wilson's over items; the same in every run",
-);
+));
 /// How often the label is among the five largest scores.
-pub const ACCURACY_TOP5: Metric = metric(
+pub const ACCURACY_TOP5: Metric = constant(metric(
     "accuracy_top5_ratio",
     "top-5 accuracy",
     Share,
     HigherIsBetter,
     "share of the dataset's items whose label is among the five largest outputs; its interval is Wilson's over items; the same in every run",
-);
+));
 /// Mean absolute error.
-pub const MAE: Metric = metric(
+pub const MAE: Metric = constant(metric(
     "mae",
     "mean absolute error",
     Number,
     LowerIsBetter,
     "mean over the dataset's items of the absolute difference from the label, in the label's unit; its interval is over items; the same in every run",
-);
+));
 /// Root of the mean squared error.
-pub const RMSE: Metric = metric(
+pub const RMSE: Metric = constant(metric(
     "rmse",
     "root mean squared error",
     Number,
     LowerIsBetter,
     "root of the mean over the dataset's items of the squared difference from the label, in the label's unit; its interval is over items; the same in every run",
-);
+));
 /// Share of the labels' variance that is explained.
-pub const R2: Metric = metric(
+pub const R2: Metric = constant(metric(
     "r2",
     "R2",
     Number,
     HigherIsBetter,
     "1 minus the mean squared error over the variance of the labels; its interval is over items, for these labels; the same in every run",
-);
+));
 
 /// How many times as good as its baseline a cell is; of a comparison, not of a run, and so not in [`METRICS`].
 pub const SPEEDUP: Metric = metric(
@@ -368,15 +396,29 @@ pub const METRICS: &[Metric] = &[
     R2,
 ];
 
-/// Those that are the same in every run: what a file is, and what comes out of it.
-const CONSTANT: &[Metric] =
-    &[MODEL_SIZE, FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, ACCURACY_TOP1, ACCURACY_TOP5, MAE, RMSE, R2];
-
-const ONCE: &[Metric] = &[TO_DEVICE, TO_HOST, EVENTS, UNFINISHED, FALLBACK, COPIES];
-
 /// The metric of that stored name.
 pub fn by_name(name: &str) -> Option<&'static Metric> {
-    METRICS.iter().chain(ENVIRONMENT).find(|metric| metric.name == name)
+    let known = METRICS.iter().chain(ENVIRONMENT).find(|metric| metric.name == name);
+    known.or_else(|| Metric::of_own(name))
+}
+
+/// The metric of a stored name that is none of [`METRICS`]; it is made where nobody asked for it before.
+fn interned(name: &str, make: impl FnOnce(&'static str) -> Option<Metric>) -> Option<&'static Metric> {
+    /// No specification asks for more; what names more is not read as metrics.
+    const MOST: usize = 10_000;
+    static KNOWN: Mutex<BTreeMap<&'static str, &'static Metric>> = Mutex::new(BTreeMap::new());
+    // Whoever panicked has left it whole.
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(metric) = known.get(name) {
+        return Some(metric);
+    }
+    if known.len() >= MOST {
+        return None;
+    }
+    let name: &'static str = String::leak(name.to_owned());
+    let made: &'static Metric = Box::leak(Box::new(make(name)?));
+    known.insert(name, made);
+    Some(made)
 }
 
 #[cfg(test)]
@@ -396,7 +438,7 @@ mod tests {
                 Unit::Watts => "_watts",
                 Unit::Celsius => "_celsius",
                 Unit::Ratio | Unit::Share => "_ratio",
-                Unit::Count | Unit::Number => "",
+                Unit::Count | Unit::Number | Unit::Named(_) => "",
             };
             assert!(metric.name.ends_with(suffix), "{} does not end in {suffix}", metric.name);
         }

@@ -176,7 +176,7 @@ impl<W: Write> Worker<W> {
             Command::Measure { rule, iterations } => {
                 let cell = reply.cell()?;
                 let measured = cell.measure(rule, iterations.max(1))?;
-                let (values, checked) = (cell.used(), cell.check()?);
+                let (values, checked) = (cell.used()?, cell.check()?);
                 reply.send(Answer::Metrics { values })?;
                 reply.samples(SamplePhase::Warmup, measured.settled)?;
                 reply.samples(SamplePhase::Measure, measured.samples)?;
@@ -189,7 +189,7 @@ impl<W: Write> Worker<W> {
             }
             Command::Check => {
                 let cell = reply.cell()?;
-                let (values, checked) = (cell.used(), cell.check()?);
+                let (values, checked) = (cell.used()?, cell.check()?);
                 reply.send(Answer::Metrics { values })?;
                 reply.send(checked.into_answer(None))
             }

@@ -228,10 +228,11 @@ impl Loaded {
         }
     }
 
-    /// What the process used for the counted samples so far, by stored name. Where caches are emptied between samples,
-    /// the processor worked for that too, so its time says nothing about the model.
-    pub(super) fn used(&self) -> BTreeMap<String, f64> {
+    /// What the process used for the counted samples so far, by stored name, and what was reported with them. Where caches are
+    /// emptied between samples, the processor worked for that too, so its time says nothing about the model.
+    pub(super) fn used(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
         let mut values = self.own_totals.metrics();
+        values.extend(self.backend.reported()?);
         values.extend(self.backend.others().map(|others| (metric::OTHER_CPU.name.to_owned(), others)));
         let peak = match &self.cold {
             Some(cold) => cold.peak_resident_bytes,
@@ -251,7 +252,7 @@ impl Loaded {
         // The clock may have become slower meanwhile: another source, or a hypervisor that moved the machine.
         let overhead = self.quality.overhead_ns.max(self.clock.calibrate().overhead_ns);
         values.insert(metric::CLOCK_OVERHEAD.name.to_owned(), overhead as f64);
-        values
+        Ok(values)
     }
 
     /// Looks at the outputs of the last sample, and at those of the first input set, computed now.

@@ -27,6 +27,7 @@ mod log;
 mod outputs;
 mod parent;
 mod pipe;
+pub(crate) mod printed;
 mod process;
 pub(crate) mod protocol;
 mod result;

@@ -232,8 +232,11 @@ fn explain(mut failure: Failure, ran_out_of_memory: bool, spoke: bool, launch: &
         failure = Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message));
     }
     failure.message = printable(&failure.message.chars().take(LONGEST_MESSAGE).collect::<String>()).into_owned();
-    if !spoke && !launch.wrap.is_empty() && failure.kind == FailureKind::Internal {
-        failure.kind = FailureKind::Protocol;
+    let is_of_wrapper = !spoke && !launch.wrap.is_empty();
+    if is_of_wrapper && matches!(failure.kind, FailureKind::Internal | FailureKind::Missing) {
+        if failure.kind == FailureKind::Internal {
+            failure.kind = FailureKind::Protocol;
+        }
         failure.message = format!("behind `wrap: [{}]`: {}", launch.wrap.join(", "), failure.message);
     }
     failure

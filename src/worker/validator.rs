@@ -10,7 +10,7 @@ use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, S
 use super::result::WorkerRun;
 use crate::experiment::Device;
 use crate::machine::environment::Environment;
-use crate::vocabulary::metric;
+use crate::vocabulary::metric::{self, OwnMetric};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::trace::NodeTime;
 use crate::worker::backend::{Failure, FailureKind};
@@ -31,6 +31,8 @@ pub(super) struct ResponseValidator {
     pub(super) input_sets: u32,
     /// It is not perfrun's own worker.
     is_program: bool,
+    /// The metrics of the specification that it may report.
+    metrics: Vec<OwnMetric>,
     /// When the worker was greeted.
     greeted: Option<Instant>,
     /// Where the cell runs, once one was asked for.
@@ -84,6 +86,7 @@ impl ResponseValidator {
             self.input_sets = cell.input_sets.max(1);
             self.environment = Some(cell.backend.environment());
             self.is_program = cell.backend.is_foreign();
+            self.metrics.clone_from(&cell.metrics);
         }
         self.greeted.get_or_insert(at);
         let counted_before = self.run.data.measured.len();
@@ -104,7 +107,7 @@ impl ResponseValidator {
         let waited = self.environment.and_then(|environment| environment.elapsed(asked.at));
         let ends = asked.expected.take(&answer, waited).map_err(protocol)?;
         let (name, counted_before) = (asked.name, asked.counted_before);
-        if let (Answer::Metrics { values }, true) = (&mut answer, self.is_program) {
+        if let Answer::Metrics { values } = &mut answer {
             self.keep_own(values, name);
         }
         match &answer {
@@ -160,12 +163,17 @@ impl ResponseValidator {
     }
 
     /// Of a program's metrics those that perfrun knows and that are the program's to tell: times of loading belong to loading.
+    /// The specification's are reported under the name and in the unit that stand there.
     fn keep_own(&self, values: &mut BTreeMap<String, f64>, command: CommandName) {
+        let own = |own: &OwnMetric| Some((own.metric.name.to_owned(), values.get(own.metric.stem())? * own.factor));
+        let declared: Vec<(String, f64)> = self.metrics.iter().filter_map(own).collect();
+        values.retain(|name, _| self.metrics.iter().all(|own| own.metric.stem() != name));
         let of_load = [metric::LOAD, metric::BUILD, metric::FIRST_INFERENCE].map(|metric| metric.name);
         values.retain(|name, _| {
             let is_known = metric::METRICS.iter().any(|metric| metric.name == name) && *name != metric::SPAWN.name;
-            is_known && (command == CommandName::Prepare || !of_load.contains(&name.as_str()))
+            !self.is_program || is_known && (command == CommandName::Prepare || !of_load.contains(&name.as_str()))
         });
+        values.extend(declared);
     }
 
     /// Time goes on from each sample to the next, whatever phase they are of, and not faster than here.
@@ -223,7 +231,11 @@ fn check_values(answer: &Answer) -> Result<(), String> {
                     return Err(format!("the worker gave a metric `{name}`, which perfrun does not know"));
                 }
                 if !(0.0..=LARGEST_METRIC).contains(value) {
-                    return Err(format!("the worker gave {value} for `{name}`"));
+                    let own = metric::by_name(name).filter(|known| known.is_own());
+                    let name = own.map_or(name.as_str(), |own| own.stem());
+                    return Err(format!(
+                        "the worker gave {value:e} for `{name}`; it must be from 0 to {LARGEST_METRIC:e}"
+                    ));
                 }
             }
         }

@@ -207,19 +207,69 @@ fn values_have_errors() {
 #[test]
 fn a_command_of_ones_own_scores_saved_outputs() {
     let place = scored("");
-    let spec = place.read("x.yaml").replace("labels: labels, metrics: [top1]", "labels: labels, score: [sh, score.sh]");
+    let spec = place.read("x.yaml").replace("metrics: [top1]", "metrics: [top1, map50], score: [sh, score.sh]");
+    let spec = spec + "metrics: { map50: { better: higher } }\n";
     place.write("x.yaml", &spec);
     place.write("score.sh", "echo looking at $PERFRUN_VARIANT; test -s $1/0-output.npy && grep -q '\"items\": 200' $1/outputs.json && echo '{\"map50\": 0.41}'\n");
-    let done = place.run(&["x.yaml"]).expect_code(0);
-    assert!(done.stderr.contains("net/base: map50 0.41"), "{}", done.stderr);
-    assert_eq!(known(&place)[1].own_scores.get("map50"), Some(&0.41));
+    place.run(&["x.yaml"]).expect_code(0);
+    let own = &known(&place)[1].scores[1];
+    assert_eq!((own.metric.name(), own.estimate.value, own.estimate.interval), ("map50", 0.41, None));
     assert!(place.page("reports/x").contains("map50"));
+    let place_of_few = scored("");
+    place_of_few.write("x.yaml", &spec);
+    place_of_few.write("score.sh", "echo '{\"map50\": [1, 0]}'\n");
+    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stderr.contains("printed 2 values of `map50` for 200 items"), "{}", done.stderr);
+    place_of_few.write("score.sh", "echo done\n");
+    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stderr.contains("printed no number `map50`"), "{}", done.stderr);
     place.write("score.sh", "echo no such class >&2; exit 3\n");
     let place_again = scored("");
     place_again.write("x.yaml", &spec);
     place_again.write("score.sh", "echo no such class >&2; exit 3\n");
     let done = place_again.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("unknown: `score: [sh, score.sh]`: exit status: 3: no such class"), "{}", done.stderr);
+}
+
+#[test]
+fn a_score_of_each_item_has_an_interval_and_is_compared_item_by_item() {
+    let place = scored("");
+    let spec = place.read("x.yaml").replace("metrics: [top1]", "metrics: [iou, gain], score: [sh, score.sh]");
+    let own = "metrics: { iou: { unit: '%', better: higher }, gain: { unit: dB, better: higher } }\n\
+               goals: [{ metric: iou, min: 55% }, { metric: gain, min: -3 dB }]\npareto: [latency, gain]\n";
+    place.write("x.yaml", &(spec + own));
+    // 50 and 60 in turns, and of one variant a tenth of an item's score less.
+    let items = "case $PERFRUN_VARIANT in wrong) a=45; g=-4;; *) a=50; g=-2.5;; esac; i=0; s=; \
+                 while [ $i -lt 100 ]; do s=\"$s$a,60,\"; i=$((i+1)); done; echo \"{\\\"iou\\\": [${s%,}], \\\"gain\\\": $g}\"";
+    place.write("score.sh", items);
+    place.run(&["x.yaml"]).expect_code(4);
+    let known = known(&place);
+    let [iou, gain] = known[2].scores.as_slice() else { panic!("{:?}", known[2]) };
+    let interval = iou.estimate.interval.unwrap();
+    assert!((iou.estimate.value - 0.525).abs() < 1e-12 && iou.estimate.n == 200);
+    assert!(interval.low < 0.52 && interval.high > 0.53);
+    let change = iou.change.unwrap();
+    assert!((change.difference + 0.025).abs() < 1e-12 && change.p < 1e-9 && change.interval.is_some());
+    assert_eq!((gain.estimate.value, gain.estimate.interval, gain.change), (-4.0, None, None));
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    let outcomes: Vec<Vec<&str>> = results["goals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|goal| goal["cells"].as_array().unwrap().iter().map(|cell| cell["outcome"].as_str().unwrap()).collect())
+        .collect();
+    assert_eq!(
+        outcomes[1].iter().filter(|outcome| **outcome == "missed").count(),
+        outcomes[1].len() / 3,
+        "{outcomes:?}"
+    );
+    // Read again, and on the page.
+    place.run(&["report", "reports/x"]).expect_code(0);
+    let page = place.page("reports/x");
+    assert!(
+        page.contains("-2.5 dB") && page.contains("55.0 %") && page.contains("as the `score` command prints it"),
+        "{page}"
+    );
 }
 
 /// What is said of a dataset that cannot be used, with exit code 2.

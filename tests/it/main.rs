@@ -31,6 +31,7 @@ mod limits;
 mod monitors;
 mod need;
 mod onnxruntime;
+mod own_metrics;
 mod pipeline;
 mod profile;
 mod programs;

@@ -51,6 +51,7 @@ fn run_model_with(
         evict_bytes: None,
         cpus: None,
         profiled: false,
+        metrics: Vec::new(),
     };
     let plan = RunPlan {
         request,

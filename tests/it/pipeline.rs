@@ -146,11 +146,11 @@ fn a_hang_meets_its_deadline_and_the_worker_is_gone() {
 
 #[test]
 fn a_wrapper_that_is_not_there_is_named() {
-    for (wrap, says) in [("[no-such-wrapper]", "cannot start `no-such-wrapper`"), ("['false']", "ended with status 1")]
-    {
+    let missing = ("[no-such-wrapper]", "missing", "cannot start `no-such-wrapper`");
+    for (wrap, expected, says) in [missing, ("['false']", "protocol", "ended with status 1")] {
         let (_place, record) = failing("{ kind: error, at: measure, runs: [77] }", &format!("wrap: {wrap},"));
         let (kind, message) = kind(&record);
-        assert_eq!(kind, "protocol");
+        assert_eq!(kind, expected);
         assert!(message.contains("behind `wrap: ") && message.contains(says), "{message}");
     }
 }

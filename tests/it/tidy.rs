@@ -76,7 +76,7 @@ const FLOORS: [(&str, &[&str]); 7] = [
     ("data", &["scratch", "stamp", "digest", "array", "table"]),
     ("quality", &["fidelity", "accuracy"]),
     ("prepare", &["seal", "programs", "runtime", "models"]),
-    ("worker", &["backend", "measure"]),
+    ("worker", &["printed", "backend", "measure"]),
     ("judge", &["diagnosis", "profile", "summary", "compare"]),
 ];
 

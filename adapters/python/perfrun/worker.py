@@ -225,9 +225,13 @@ class Loaded:
         if self.inferences and not is_cold:
             values["cpu_time_ns"] = self.cpu_ns / self.inferences
             values["cpu_utilisation_ratio"] = self.cpu_ns / max(1, self.span_ns)
-        for name, value in (self._optional("metrics") or {}).items():
-            if not np.isfinite(value):
-                raise Failure("protocol", f"the adapter reports {value} as its metric `{name}`")
+        own = self._optional("metrics") or {}
+        if not isinstance(own, dict):
+            raise Failure("protocol", f"the adapter's metrics are {own!r}, and not a dict of numbers by name")
+        for name, value in own.items():
+            is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+            if not is_number or not np.isfinite(value):
+                raise Failure("protocol", f"the adapter reports {value!r} as its metric `{name}`, which is no number")
             values[name] = float(value)
         return values
 

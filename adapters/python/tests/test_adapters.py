@@ -64,7 +64,7 @@ class Declarations(unittest.TestCase):
         self.assertEqual(names, {path.stem for path in ADAPTERS.glob("*.json")})
         for name in names:
             declared = json.loads((ADAPTERS / (name + ".json")).read_text())
-            self.assertEqual(sorted(declared), ["models", "needs", "options", "settings"])
+            self.assertEqual(sorted(declared), ["models", "options", "settings"])
             self.assertIs(declared["options"]["additionalProperties"], False)
             for option, rule in declared["options"]["properties"].items():
                 self.assertTrue(rule["description"].endswith("."), option)

@@ -137,7 +137,7 @@ fn stored(
     let pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {
-        let mut terms = terms(arguments, baseline, candidate, accepted);
+        let mut terms = terms(arguments, baseline, candidate, accepted)?;
         terms.spreads = super::history::spreads(sources.place(), &sides[0], baseline, candidate, &terms.compared())?;
         diffs.push(diff(baseline, candidate, &terms)?);
     }
@@ -150,7 +150,7 @@ fn is_gated(arguments: &DiffArgs) -> bool {
     arguments.gate || arguments.bisect || !arguments.fail_on.is_empty()
 }
 
-fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> DiffOptions {
+fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> Result<DiffOptions, Error> {
     let allowed = match arguments.allow.iter().any(|fact| fact == "all") {
         true => crate::record::provenance::frame_names().into_iter().map(str::to_owned).collect(),
         false => arguments.allow.clone(),
@@ -164,15 +164,25 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
         gating.accepted = accepted.to_vec();
         gating
     });
-    DiffOptions {
-        metrics: arguments.metric.clone(),
-        margins: arguments.margin.clone(),
+    // What says another unit or direction on the newer side is another metric.
+    let mut own = candidate.results.own_metrics();
+    own.extend(baseline.results.own_metrics());
+    own.sort_unstable_by_key(|metric| metric.name);
+    own.dedup_by_key(|metric| metric.name);
+    let metrics = arguments.metric.iter().map(|metric| metric.read(&own)).collect::<Result<_, _>>();
+    let margins = arguments.margin.iter().map(|margin| margin.read(&own)).collect::<Result<_, _>>();
+    Ok(DiffOptions {
+        metrics: metrics.map_err(super::history::no_metric)?,
+        margins: margins.map_err(|problem| {
+            Error::refused(problem, "write `--margin 3%`, or for one metric `--margin peak_rss=1MiB`")
+        })?,
+        own,
         allowed,
         judges_unchanged: arguments.unchanged,
         paired: None,
         spreads: Spreads::default(),
         gating,
-    }
+    })
 }
 
 fn fail_on(word: FailOnWord) -> FailOn {

@@ -267,7 +267,7 @@ impl Measurement<'_> {
         let (Some(baseline), Some(candidate)) = (next(), next()) else {
             return Err(Error::Internal("a diff has two sides".to_owned()));
         };
-        let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted);
+        let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted)?;
         terms.paired = Some(PairedMeasurement { confidence, unmeasured });
         Ok(diff(&baseline, &candidate, &terms)?)
     }

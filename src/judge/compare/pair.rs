@@ -82,6 +82,9 @@ pub(crate) fn compare_cells(
         return exact(summary, baseline, cell, reference);
     }
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    if reference.metric.is_own() && from.is_same_in_all_runs(reference) && to.is_same_in_all_runs(reference) {
+        return exact(summary, baseline, cell, reference);
+    }
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
@@ -112,6 +115,7 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         Direction::HigherIsBetter => (before - after, after / before),
         Direction::LowerIsBetter | Direction::Neutral => (after - before, before / after),
     };
+    let ratio = if before > 0.0 && after > 0.0 { ratio } else { f64::NAN };
     let comparison = Comparison {
         cell,
         baseline,

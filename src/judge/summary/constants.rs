@@ -4,8 +4,7 @@
 //! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
 //! interval of an accuracy is over items, since runs do not tell it.
 
-use statistics::interval::Estimate;
-use statistics::trimmed_mean::trimmed_mean;
+use statistics::interval::{Estimate, Interval};
 
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::judge::profile::cell_times;
@@ -64,13 +63,16 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
     judge_classes(manifest, cell, summary);
     for score in summary.accuracy.clone() {
-        constant(summary, score.metric.metric(), score.estimate.value, Some(score.estimate));
+        // Of one number for all items nobody knows how it depends on the items.
+        let over_items = Some(score.estimate).filter(|estimate| !score.metric.is_own() || estimate.interval.is_some());
+        constant(summary, score.metric.metric(), score.estimate.value, over_items);
     }
 }
 
 /// Where labels say that the outputs are as right as the reference's, it does not matter which classes changed.
 fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
-    let is_as_right = summary.accuracy.first().is_some_and(|score| score.change.is_some() && !score.is_worse());
+    let mut of_labels = summary.accuracy.iter().filter(|score| !score.metric.is_own());
+    let is_as_right = of_labels.next().is_some_and(|score| score.change.is_some() && !score.is_worse());
     if let (Some(fidelity), Some((limits, precision))) = (&mut summary.fidelity, manifest.limits_of(cell)) {
         fidelity.judge_scores(&limits, precision);
         if !is_as_right {
@@ -82,8 +84,8 @@ fn judge_classes(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
 fn constant(summary: &mut CellSummary, metric: &Metric, value: f64, known: Option<Estimate>) {
     let Some(latency) = summary.metrics.get(LATENCY.name) else { return };
     let per_run: Vec<(u32, f64)> = latency.per_run.iter().map(|(block, _)| (*block, value)).collect();
-    let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-    if let Some(estimate) = known.or_else(|| trimmed_mean(&values, CONFIDENCE)) {
-        summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
-    }
+    let itself = Some(Interval { low: value, high: value });
+    let fact = Estimate { value, interval: itself, n: per_run.len(), confidence: CONFIDENCE };
+    let estimate = known.unwrap_or(fact);
+    summary.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
 }

@@ -209,6 +209,12 @@ impl CellSummary {
         trimmed_mean(&values, confidence)
     }
 
+    /// Whether enough runs say one number, so that nothing of it is uncertain.
+    pub(crate) fn is_same_in_all_runs(&self, reference: MetricReference) -> bool {
+        let values = self.run_values(reference);
+        values.len() >= LEAST_RUNS && values.iter().all(|(_, value)| *value == values[0].1)
+    }
+
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
     pub fn supports(&self, reference: MetricReference) -> bool {
         !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)

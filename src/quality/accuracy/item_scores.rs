@@ -6,7 +6,8 @@ use crate::data::array::Array;
 use crate::experiment::AccuracyMetric;
 use crate::quality::fidelity::largest;
 
-/// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers.
+/// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers, what
+/// a `score` command says of it; or one number for all items, which only such a command gives.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ItemScores {
     /// By item.

@@ -86,6 +86,7 @@ pub(crate) fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<
             Some(through(&|square| 1.0 - square.max(0.0) / variance))
         }
         AccuracyMetric::Mae => Some(through(&|error| error.max(0.0))),
+        AccuracyMetric::Own(_) => Some(mean),
         AccuracyMetric::Top1 | AccuracyMetric::Top5 => None,
     }
 }
@@ -110,7 +111,8 @@ pub(crate) fn change(metric: AccuracyMetric, reference: &ItemScores, candidate: 
     let differences: Vec<f64> = pairs().map(|(before, after)| after - before).collect();
     let tested = paired_t(&differences, CONFIDENCE)?;
     let difference = score(metric, candidate)?.value - score(metric, reference)?.value;
-    let interval = (metric == AccuracyMetric::Mae).then_some(tested.interval);
+    let is_mean = metric == AccuracyMetric::Mae || metric.is_own();
+    let interval = is_mean.then_some(tested.interval);
     Some(Change { difference, interval, p: tested.p, lost: None, gained: None })
 }
 

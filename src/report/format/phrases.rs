@@ -17,11 +17,12 @@ pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'stat
 fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
     let pair = match (reference.unit(), reference.metric.direction) {
         _ if reference.statistic.is_scatter() => ["lower", "higher"],
-        (Unit::Nanoseconds | Unit::PerSecond, _) => ["faster", "slower"],
-        (Unit::Bytes, _) => ["smaller", "larger"],
+        (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => {
+            ["faster", "slower"]
+        }
+        (Unit::Bytes, Direction::LowerIsBetter) => ["smaller", "larger"],
         (_, Direction::HigherIsBetter) => ["higher", "lower"],
-        (_, Direction::LowerIsBetter) => ["lower", "higher"],
-        (_, Direction::Neutral) => ["better", "worse"],
+        (_, Direction::LowerIsBetter | Direction::Neutral) => ["lower", "higher"],
     };
     pair[usize::from(!better)]
 }
@@ -75,9 +76,5 @@ pub(crate) fn amount(unit: Unit, value: f64) -> String {
     let scaled = value / scale.factor;
     let text = fixed(scaled, significant_decimals(scaled, 4));
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    match scale.unit {
-        "" => text.to_owned(),
-        "/s" => format!("{text}/s"),
-        unit => format!("{text} {unit}"),
-    }
+    scale.joined(text)
 }

@@ -18,7 +18,7 @@ impl Column {
         let half_width = shown_interval(estimate).map_or(0.0, |interval| interval.half_width());
         let [value, half_width] = [estimate.value, half_width].map(|number| number / self.scale.factor);
         let text = rounded(value, half_width);
-        if self.scale.unit.is_empty() { text } else { format!("{text} {}", self.scale.unit) }
+        self.scale.joined(&text)
     }
 }
 

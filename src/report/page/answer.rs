@@ -110,6 +110,9 @@ fn not_compared(reader: &Reader<'_>) -> String {
         // Before format 3 an answer was stored where one was asked for.
         return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
     }
+    if results.cells.iter().all(|cell| cell.completed == 0) {
+        return "Nothing was measured.".to_owned();
+    }
     match &results.rules.baseline {
         None if results.method.runs_commands() => "Measured, not compared: there is one command.".to_owned(),
         None => "Measured, not compared: there is one variant, one model and one device.".to_owned(),
@@ -237,7 +240,7 @@ fn superlative(choice: &Choice) -> &'static str {
     let Ok(best) = choice.metric.parse::<MetricReference>() else { return "Best" };
     match (best.unit(), best.metric.direction) {
         _ if best.statistic.is_scatter() => "Best",
-        (Unit::Nanoseconds | Unit::PerSecond, _) => "Fastest",
+        (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => "Fastest",
         (Unit::Bytes, Direction::LowerIsBetter) => "Smallest",
         _ => "Best",
     }

@@ -131,8 +131,8 @@ impl Shown<'_, '_> {
         facts.extend(more.iter().map(|metric| self.metric(*metric, false)));
         if !asked.iter().any(is_score) {
             facts.extend(score.map(|score| self.metric(MetricReference::of(score), false)));
-            facts.extend(score.is_none().then(|| self.own_score()).flatten());
         }
+        facts.extend(self.own(&asked, score));
         if score.is_none() {
             facts.push(self.text("outputs", outputs::in_a_word));
         }
@@ -264,12 +264,16 @@ impl Shown<'_, '_> {
         Some(Known { heading, title, is_numeric: false, is_essential: true, is_first: true, exact, rounded, bare })
     }
 
-    /// The first number of the specification's own command.
-    fn own_score(&self) -> Option<Known> {
-        let name = self.cells.iter().find_map(|cell| cell.own_scores.keys().next())?;
-        let text =
-            |cell: &Cell| Some(format::amount(crate::vocabulary::metric::Unit::Count, *cell.own_scores.get(name)?));
-        Some(Known { is_numeric: true, ..self.text(name, text) })
+    /// The metrics of the specification that some cell has and that have no column yet.
+    fn own(&self, asked: &[MetricReference], score: Option<&Metric>) -> Vec<Known> {
+        let is_new = |metric: &Metric| {
+            let is_asked = asked.iter().any(|asked| asked.metric.name == metric.name);
+            !is_asked && score.is_none_or(|score| score.name != metric.name)
+        };
+        let own = self.reader.results.own_metrics().into_iter().filter(|metric| is_new(metric));
+        own.filter(|metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some()))
+            .map(|metric| self.metric(MetricReference::of(metric), false))
+            .collect()
     }
 }
 

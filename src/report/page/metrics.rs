@@ -89,7 +89,8 @@ fn metrics_of(cells: &[&Cell]) -> Vec<MetricReference> {
     let place = |metric: &MetricReference| metric::METRICS.iter().position(|known| known.name == metric.metric.name);
     let mut metrics: Vec<MetricReference> =
         names.into_iter().filter_map(|name| MetricReference::of_column(name)).collect();
-    metrics.sort_by_key(|metric| (place(metric), metric.statistic));
+    // Those of the specification come last.
+    metrics.sort_by_key(|metric| (place(metric).unwrap_or(usize::MAX), metric.metric.name, metric.statistic));
     metrics
 }
 

@@ -192,10 +192,10 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
             let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
             match alike.iter_mut().find(|(known, _, _)| same(known)) {
                 Some((_, cells, runs)) => {
-                    cells.push(cell.path());
+                    cells.push(reader.short_path(&cell.id));
                     *runs += failure.runs;
                 }
-                None => alike.push((failure, vec![cell.path()], failure.runs)),
+                None => alike.push((failure, vec![reader.short_path(&cell.id)], failure.runs)),
             }
         }
     }

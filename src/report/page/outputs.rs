@@ -36,6 +36,7 @@ pub(super) fn short_name(metric: AccuracyMetric) -> &'static str {
         AccuracyMetric::Mae => "MAE",
         AccuracyMetric::Rmse => "RMSE",
         AccuracyMetric::R2 => "R2",
+        AccuracyMetric::Own(metric) => metric.title,
     }
 }
 
@@ -83,8 +84,7 @@ pub(super) fn against_reference(cell: &Cell) -> Option<String> {
 /// same.
 fn scored(results: &Results) -> Vec<&Cell> {
     let mut known = HashSet::new();
-    let is_known =
-        |cell: &&Cell| !cell.scores().is_empty() || !cell.own_scores.is_empty() || cell.accuracy_problem.is_some();
+    let is_known = |cell: &&Cell| !cell.scores().is_empty() || cell.accuracy_problem.is_some();
     let mut is_first = |cell: &&Cell| known.insert(cell.names.clone().without_input());
     results.cells.iter().filter(|cell| is_known(cell) && is_first(cell)).collect()
 }
@@ -100,9 +100,17 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
     cells.first()?;
     let mut table = Columns::of(&cells);
     table.add(TableColumn::text("variant"), |cell| Some(TableCell::text(variant_name(reader, cell))));
-    let has =
-        |metric: &AccuracyMetric| cells.iter().any(|cell| cell.scores().iter().any(|score| score.metric == *metric));
-    let metrics: Vec<AccuracyMetric> = AccuracyMetric::ALL.into_iter().filter(has).collect();
+    let mut metrics: Vec<AccuracyMetric> = Vec::new();
+    for score in cells.iter().flat_map(|cell| cell.scores()) {
+        if !metrics.contains(&score.metric) {
+            metrics.push(score.metric);
+        }
+    }
+    // As one cell may have what another lacks.
+    metrics.sort_by_key(|metric| {
+        let place = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
+        (place.unwrap_or(usize::MAX), metric.name())
+    });
     for metric in &metrics {
         let of = |cell: &Cell| cell.scores().into_iter().find(|score| score.metric == *metric);
         let change = |cell: &Cell| of(cell)?.change;
@@ -118,7 +126,7 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
             ))
         });
         let meaning = "difference on the same items, with its 95 % interval";
-        table.add(TableColumn::number("against the reference").of(meaning), |cell| {
+        table.add_known(TableColumn::number("against the reference").of(meaning), |cell| {
             change(cell).map(|change| TableCell::number(change_words(&change, *metric), change.difference))
         });
         if metric.among().is_some() {
@@ -127,21 +135,14 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
             let column = TableColumn::number("gained").of("items that only this variant gets right");
             table.add(column, |cell| change(cell)?.gained.map(TableCell::count));
         }
-        table.add(TableColumn::number("p").of("of no difference"), |cell| {
+        table.add_known(TableColumn::number("p").of("of no difference"), |cell| {
             change(cell).map(|change| TableCell::number(p_value(change.p), change.p))
         });
     }
-    let mut own: Vec<&String> = cells.iter().flat_map(|cell| cell.own_scores.keys()).collect();
-    own.sort();
-    own.dedup();
-    for name in own {
-        let column = TableColumn::number(name).of("as the specification's own `score` command printed it");
-        table.add(column, |cell| {
-            cell.own_scores.get(name).map(|value| TableCell::number(format::amount(Unit::Count, *value), *value))
-        });
-    }
     table.add(TableColumn::number("items").of("items that were run"), |cell| {
-        cell.scores().first().map(|score| TableCell::count(score.estimate.n as u64))
+        // A number of all items is one.
+        let items = cell.scores().iter().map(|score| score.estimate.n).max().filter(|items| *items > 1)?;
+        Some(TableCell::count(items as u64))
     });
     let notes = accuracy_notes(reader, &cells, &metrics);
     Some(table.table(notes))
@@ -165,8 +166,12 @@ fn accuracy_notes(reader: &Reader<'_>, cells: &[&Cell], metrics: &[AccuracyMetri
     if metrics.iter().any(|metric| metric.among().is_some()) {
         notes.push("Intervals of shares are Wilson's over items. Changes are on the same items: p is McNemar's exact test, the interval that of Bonett and Price.".to_owned());
     }
-    if metrics.iter().any(|metric| metric.among().is_none()) {
+    if metrics.iter().any(|metric| metric.among().is_none() && !metric.is_own()) {
         notes.push("Intervals of errors are Student's over items; that of R2 takes the labels as given. p is the paired t test over items.".to_owned());
+    }
+    let own: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
+    if !own.is_empty() {
+        notes.push(format!("{} as the `score` command prints it; of a list with a number for each item the mean, with Student's interval and the paired t test over items.", format::list(&own)));
     }
     notes.extend(cells.iter().filter_map(|cell| {
         let problem = cell.accuracy_problem.as_ref()?;
@@ -305,8 +310,6 @@ pub(crate) fn lines(plan: &crate::plan::Plan, known: &[VariantAccuracy]) -> Vec<
             lines.push(format!("{model}: {} ({title} of {items})", each.join(", ")));
         }
         for known in of_model {
-            let own: Vec<String> = known.own_scores.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            lines.extend((!own.is_empty()).then(|| format!("{model}/{}: {}", name(known), own.join(", "))));
             lines.extend(known.problem.iter().map(|problem| format!("{model}/{}: unknown: {problem}", name(known))));
         }
     }

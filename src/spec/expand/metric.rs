@@ -1,29 +1,66 @@
-//! References to metrics, and values in their units.
+//! The metrics that a specification declares, references to metrics, and values in their units.
 
 use reading::nearest::{list, nearest, suggestion};
 
 use crate::experiment::Compare;
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
-use crate::spec::form::{BoundText, MetricText};
+use crate::spec::form::{Better, BoundText, DatasetForm, ExperimentForm, MetricText, ModelEntry};
 use crate::vocabulary::metric::{
-    Direction, METRICS, Metric, MetricReference, ReferenceError, SPEEDUP, Statistic, Unit, ValueKind, read_value,
+    Direction, METRICS, Metric, MetricReference, OwnMetric, ReferenceError, SPEEDUP, Statistic, ToldBy, Unit,
+    ValueKind, read_value,
 };
 use crate::vocabulary::quantity::QuantityError;
 
 use crate::experiment::Space;
 
+/// Declares the metrics of a specification. Those that a dataset lists are what its `score` command prints.
+pub(super) fn declare(form: &ExperimentForm, check: &mut Check<'_>) {
+    let of_model = |entry: &ModelEntry| match entry {
+        ModelEntry::Form(form) => form.dataset.clone(),
+        ModelEntry::Path(_) => None,
+    };
+    let datasets: Vec<DatasetForm> =
+        form.models.as_slice().iter().filter_map(of_model).chain(form.dataset.clone()).collect();
+    for (name, form) in &form.metrics.0 {
+        let place = DocumentPath::top("metrics").key(name);
+        let direction = match form.better {
+            Some(Better::Higher) => Direction::HigherIsBetter,
+            Some(Better::Lower) => Direction::LowerIsBetter,
+            None => Direction::Neutral,
+        };
+        let is_score = datasets.iter().any(|dataset| dataset.metrics.contains(name));
+        let told_by = if is_score { ToldBy::Cell } else { ToldBy::EachRun };
+        match OwnMetric::declare(name, form.unit.as_deref(), direction, told_by) {
+            Ok(metric) => check.metrics.push(metric),
+            Err((problem, hint)) => {
+                let problem = check.at_key(&place, problem);
+                check.problems.push(problem.with_hint(hint));
+            }
+        }
+    }
+}
+
 /// Every metric that a reference can name.
-fn known() -> impl Iterator<Item = &'static Metric> + Clone {
-    METRICS.iter().chain([&SPEEDUP])
+fn known(check: &Check<'_>) -> Vec<&'static Metric> {
+    METRICS.iter().chain([&SPEEDUP]).chain(check.metrics.iter().map(|own| own.metric)).collect()
 }
 
 /// Reads a reference; one that names nothing is a problem with the nearest that does.
 pub(super) fn reference(text: &MetricText, place: &DocumentPath, check: &mut Check<'_>) -> Option<MetricReference> {
-    match text.0.trim().parse::<MetricReference>() {
+    let text = text.0.trim();
+    let own = check.metrics.iter().find(|own| own.metric.stem() == text);
+    // Their stored names are no names of specifications.
+    let parsed = || match text.parse::<MetricReference>() {
+        Ok(reference) if reference.metric.is_own() => Err(ReferenceError::UnknownMetric(text.to_owned())),
+        parsed => parsed,
+    };
+    let found = own.map_or_else(parsed, |own| Ok(MetricReference::of(own.metric)));
+    match found {
         Ok(reference) => Some(reference),
         Err(error) => {
-            check.error(place, error.to_string(), hint(&error, &text.0));
+            let hint = hint(&error, text, &known(check));
+            check.error(place, error.to_string(), hint);
             None
         }
     }
@@ -32,18 +69,18 @@ pub(super) fn reference(text: &MetricText, place: &DocumentPath, check: &mut Che
 /// More metrics than these are no guess.
 const MOST_MEANT: usize = 3;
 
-fn hint(error: &ReferenceError, text: &str) -> Option<String> {
+fn hint(error: &ReferenceError, text: &str, known: &[&'static Metric]) -> Option<String> {
     match error {
         ReferenceError::UnknownMetric(stem) => {
             let is_statistic = Statistic::NAMES.iter().any(|(name, _)| *name == text);
             if is_statistic {
                 return Some(format!("write `latency.{text}`"));
             }
-            let stems = known().map(Metric::stem);
+            let stems = known.iter().map(|metric| metric.stem());
             // What reports call it may be known where the name is not: `memory`.
             let word = stem.to_lowercase().replace('_', " ");
-            let titled = known().filter(|metric| word.len() > 2 && metric.title.to_lowercase().contains(&word));
-            let titled: Vec<&str> = titled.map(Metric::stem).collect();
+            let is_titled = |metric: &&&Metric| word.len() > 2 && metric.title.to_lowercase().contains(&word);
+            let titled: Vec<&str> = known.iter().filter(is_titled).map(|metric| metric.stem()).collect();
             match (nearest(stem, stems.clone()), titled.len()) {
                 (None, 1..=MOST_MEANT) => Some(format!("did you mean {}?", list(&titled, "or"))),
                 _ => suggestion(stem, stems, "metric"),
@@ -61,9 +98,13 @@ pub(super) fn check_direction(reference: MetricReference, place: &DocumentPath, 
     if reference.metric.direction != Direction::Neutral {
         return;
     }
-    let judged = known().filter(|metric| metric.direction != Direction::Neutral).map(Metric::stem);
     let message = format!("`{reference}` has no better direction, so it cannot rank cells");
-    check.error(place, message, format!("use {}", list(&judged.collect::<Vec<_>>(), "or")));
+    if reference.metric.is_own() {
+        return check.error(place, message, "say in `metrics` what is better: `better: higher`".to_owned());
+    }
+    let judged = known(check).into_iter().filter(|metric| metric.direction != Direction::Neutral).map(Metric::stem);
+    let judged = list(&judged.collect::<Vec<_>>(), "or");
+    check.error(place, message, format!("use {judged}"));
 }
 
 /// Refuses the speedup where nothing is compared.

@@ -91,6 +91,8 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         let problem = bad_name(problem, "the experiment's name, taken from the file,", &name);
         check.problems.push(problem.with_hint("add a `name`"));
     }
+    // Whatever names a metric comes later.
+    metric::declare(form, check);
     let runs_commands = commands::are_measured(form, check);
     let models = match runs_commands {
         true => commands::expand(form, folder, check),
@@ -142,6 +144,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     Experiment {
         name,
         description: form.description.clone(),
+        metrics: check.metrics.clone(),
         models: models.values,
         inputs: inputs.values,
         variants: variants.values,

@@ -3,8 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::AccuracyMetric;
-
 use super::shorthand::Ordered;
 
 /// Real data: what accuracy is measured with, what calibrates int8, and what outputs of variants are compared on. Timed
@@ -24,14 +22,16 @@ pub(in crate::spec) struct DatasetForm {
     pub(in crate::spec) inputs: Ordered<String>,
     /// The output that is compared with the labels. Default: the first.
     pub(in crate::spec) output: Option<String>,
-    /// What is computed. Default: `top1` for classes; `mae`, `rmse` and `r2` for other labels.
+    /// What is computed: `top1`, `top5`, `mae`, `rmse`, `r2`, and the names of `metrics` that the `score` command prints.
+    /// Default: `top1` for classes; `mae`, `rmse` and `r2` for other labels.
     #[schemars(length(min = 1))]
-    pub(in crate::spec) metrics: Vec<AccuracyMetric>,
+    pub(in crate::spec) metrics: Vec<String>,
     /// Use only this many items, from the start. Default: all.
     #[schemars(range(min = 1))]
     pub(in crate::spec) items: Option<u64>,
-    /// A command of your own that reads saved outputs and prints numbers as JSON, such as `{"map50": 0.41}`. It is started
-    /// in this file's folder and gets the folder of the outputs as its last argument.
+    /// A command of your own that reads saved outputs and prints numbers as JSON, such as `{"map50": 0.41}`, or a list with
+    /// one for each item. Its names stand in `metrics`, here and at the top. It is started in this file's folder and gets the
+    /// folder of the outputs as its last argument.
     #[schemars(length(min = 1))]
     pub(in crate::spec) score: Vec<String>,
 }

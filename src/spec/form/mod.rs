@@ -11,6 +11,7 @@ mod dataset;
 mod fidelity;
 mod judge;
 mod measure;
+mod metric;
 mod profile;
 mod range;
 mod runs;
@@ -27,8 +28,8 @@ use serde_json::json;
 use crate::experiment::{Axis, Backend, Combine, Device};
 
 pub(super) use axes::{
-    ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, ProviderForm, RuntimeEntry, RuntimeForm,
-    SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
+    ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, PYTHON_PATTERN, ProviderForm, RuntimeEntry,
+    RuntimeForm, SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
 };
 pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
 pub(super) use command::{CommandEntry, CommandForm};
@@ -38,6 +39,7 @@ pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use metric::{Better, MetricForm};
 pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
@@ -100,6 +102,9 @@ pub(super) struct ExperimentForm {
     pub(super) budget: Option<DurationText>,
     /// Conditions that this machine must meet; otherwise perfrun refuses to measure.
     pub(super) require: RequireForm,
+    /// Numbers of your own, by name: what a program, a command or a `score` command reports. Goals, choices, gates, tables
+    /// and histories take them like any other metric.
+    pub(super) metrics: Ordered<MetricForm>,
     /// A question that the report answers: which cell is best among those that keep within bounds.
     pub(super) choose: Option<ChooseForm>,
     /// Goals, judged by interval and shown at the top of the report. perfrun exits with 4 if one is missed.
@@ -148,6 +153,7 @@ impl Default for ExperimentForm {
             compare: CompareForm::default(),
             budget: None,
             require: RequireForm::default(),
+            metrics: Ordered::default(),
             choose: None,
             goals: Vec::new(),
             goals_strict: false,

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::diff::MarginOverride;
-use crate::vocabulary::metric::{Difference, MetricReference};
-use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
+use super::metric::{MarginArgument, MetricArgument};
+use crate::vocabulary::quantity::Nanos;
 
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
@@ -55,11 +54,11 @@ pub struct DiffArgs {
     #[arg(long, value_name = "NAME")]
     pub experiment: Vec<String>,
     /// Metrics to compare, such as `latency.p95,peak_rss` [default: latency, latency.p95, scores, peak_rss, device_memory, model_size, load].
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric)]
-    pub metric: Vec<MetricReference>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub metric: Vec<MetricArgument>,
     /// Override the specification's margin: `3%`, or for one metric `peak_rss=1MiB`.
-    #[arg(long, value_name = "[METRIC=]DIFFERENCE", value_parser = margin)]
-    pub margin: Vec<MarginOverride>,
+    #[arg(long, value_name = "[METRIC=]DIFFERENCE")]
+    pub margin: Vec<MarginArgument>,
     /// Compare even if this fact of the environment differs, such as `cpu`; `all` allows every difference.
     #[arg(long, value_name = "FACT", value_delimiter = ',', value_parser = fact)]
     pub allow: Vec<String>,
@@ -115,24 +114,6 @@ pub enum FailOnWord {
     Inconclusive,
 }
 
-fn metric(text: &str) -> Result<MetricReference, String> {
-    text.trim().parse::<MetricReference>().map_err(|error| error.to_string())
-}
-
-fn margin(text: &str) -> Result<MarginOverride, String> {
-    if let Some((name, difference)) = text.split_once('=') {
-        let metric = metric(name)?;
-        let difference = Difference::read(difference, metric).map_err(|error| error.to_string())?;
-        return Ok(MarginOverride { metric: Some(metric), difference });
-    }
-    // Metrics have different units, so that what holds for all of them is relative.
-    if !text.trim_end().ends_with('%') {
-        return Err("write `3%`, or for one metric `peak_rss=1MiB`".to_owned());
-    }
-    let ratio: Ratio = text.parse().map_err(|error: QuantityError| error.to_string())?;
-    Ok(MarginOverride { metric: None, difference: Difference::Relative(ratio.0) })
-}
-
 fn fact(text: &str) -> Result<String, String> {
     let (text, names) = (text.trim(), crate::record::provenance::frame_names());
     if text == "all" || names.contains(&text) {
@@ -186,8 +167,8 @@ pub struct HistoryArgs {
     #[arg(value_name = "EXPERIMENT")]
     pub experiment: Option<String>,
     /// Metric to show.
-    #[arg(long, value_name = "METRIC", default_value = "latency", value_parser = metric)]
-    pub metric: MetricReference,
+    #[arg(long, value_name = "METRIC", default_value = "latency")]
+    pub metric: MetricArgument,
     /// Only the cells that match: `--only model=mlp,variant=fp32|int8`.
     #[arg(long, value_name = "SELECTOR")]
     pub only: Option<String>,
@@ -215,8 +196,8 @@ pub struct SiteArgs {
     #[arg(value_name = "DIR", default_value = "site")]
     pub output: PathBuf,
     /// Metrics whose history is shown.
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "latency", value_parser = metric)]
-    pub metric: Vec<MetricReference>,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "latency")]
+    pub metric: Vec<MetricArgument>,
     /// Newest revision to include.
     #[arg(long, value_name = "REVISION", default_value = "HEAD")]
     pub revision: String,

@@ -213,10 +213,12 @@ fn bound(bound: &Bound) -> String {
 /// A stored value as a person would write it: `20 ms`, `512 MiB`, `50/s`, `7%`, `1.5`.
 fn value(reference: MetricReference, value: f64) -> String {
     let scale = format::scale(reference.unit(), [value]);
-    let space = if matches!(reference.unit(), Unit::Nanoseconds | Unit::Bytes | Unit::Joules) { " " } else { "" };
     // Division leaves traces far behind any digit that somebody wrote: 0.07 is 7.000000000000001 %.
     let shown = (value / scale.factor * 1e9).round() / 1e9;
-    format!("{shown}{space}{}", scale.unit)
+    match reference.unit() {
+        Unit::Share => format!("{shown}%"),
+        _ => scale.joined(&shown.to_string()),
+    }
 }
 
 #[cfg(test)]

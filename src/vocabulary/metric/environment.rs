@@ -6,12 +6,20 @@
 
 use super::{
     GPU_CLOCK, GPU_CLOCK_CHANGE, GPU_HEAT, GPU_MEMORY_CLOCK, GPU_MEMORY_USED, GPU_OTHERS, GPU_OTHERS_MEMORY, GPU_POWER,
-    GPU_POWER_CAPPED, GPU_TEMPERATURE, GPU_UTILISATION, Kind, Metric, Unit,
+    GPU_POWER_CAPPED, GPU_TEMPERATURE, GPU_UTILISATION, Kind, Metric, ToldBy, Unit,
 };
 use Unit::{Count, PerSecond, Ratio};
 
 pub(super) const fn environment(name: &'static str, title: &'static str, unit: Unit, meaning: &'static str) -> Metric {
-    Metric { name, title, unit, direction: super::Direction::Neutral, kind: Kind::Environment, meaning }
+    Metric {
+        name,
+        title,
+        unit,
+        direction: super::Direction::Neutral,
+        kind: Kind::Environment,
+        told_by: ToldBy::EachRun,
+        meaning,
+    }
 }
 
 /// What other processes used.

@@ -1,12 +1,7 @@
 //! The time of one operator as a metric, `operator.Conv.self`: there are as many as a specification or a file names.
 
-use std::collections::BTreeMap;
-use std::sync::{LazyLock, Mutex};
+use super::{Direction, Metric, Unit, interned, metric};
 
-use super::{Direction, Metric, Unit, metric};
-
-/// No specification asks for more; what names more is not read as metrics.
-const MOST: usize = 10_000;
 const LONGEST_NAME: usize = 64;
 
 const PREFIX: &str = "operator.";
@@ -15,26 +10,12 @@ const SUFFIX: &str = ".self";
 impl Metric {
     /// The metric of a text such as `operator.Conv.self`, or of its stored name with the unit behind it; always the same one.
     pub(crate) fn of_operator(text: &str) -> Option<&'static Metric> {
-        static KNOWN: LazyLock<Mutex<BTreeMap<String, &'static Metric>>> = LazyLock::new(Mutex::default);
         let operator = operator_in(text.strip_suffix("_ns").unwrap_or(text))?;
-        // Whoever panicked has left it whole.
-        let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(metric) = known.get(operator) {
-            return Some(metric);
-        }
-        if known.len() >= MOST {
-            return None;
-        }
-        let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-        let made: &'static Metric = Box::leak(Box::new(metric(
-            leaked(format!("{PREFIX}{operator}{SUFFIX}_ns")),
-            leaked(format!("{operator} time")),
-            Unit::Nanoseconds,
-            Direction::LowerIsBetter,
-            "own time of the nodes of this operator in an inference, its fused and quantised forms included, by the profile",
-        )));
-        known.insert(operator.to_owned(), made);
-        Some(made)
+        interned(&format!("{PREFIX}{operator}{SUFFIX}_ns"), |name| {
+            let title = String::leak(format!("{operator} time"));
+            let meaning = "own time of the nodes of this operator in an inference, its fused and quantised forms included, by the profile";
+            Some(metric(name, title, Unit::Nanoseconds, Direction::LowerIsBetter, meaning))
+        })
     }
 
     /// The operator whose time it is.

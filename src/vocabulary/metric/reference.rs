@@ -123,6 +123,12 @@ impl MetricReference {
         }
     }
 
+    /// The text in files, which reads back as itself: the stored name of a metric that a specification declares, and else what
+    /// users write.
+    pub fn key(&self) -> String {
+        if self.metric.is_own() { self.column() } else { self.to_string() }
+    }
+
     /// The reference whose values are stored under this name.
     pub fn of_column(name: &str) -> Option<Self> {
         static OF_LATENCY: LazyLock<BTreeMap<String, MetricReference>> = LazyLock::new(|| {
@@ -132,7 +138,8 @@ impl MetricReference {
             all.map(|reference| (reference.column(), reference)).collect()
         });
         let of_latency = OF_LATENCY.get(name).copied();
-        let known = || METRICS.iter().find(|metric| metric.name == name).or_else(|| Metric::of_operator(name));
+        let made = || Metric::of_operator(name).or_else(|| Metric::of_own(name));
+        let known = || METRICS.iter().find(|metric| metric.name == name).or_else(made);
         of_latency.or_else(|| known().map(MetricReference::of))
     }
 
@@ -176,12 +183,12 @@ impl FromStr for MetricReference {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, ReferenceError> {
-        if let Some(metric) = Metric::of_operator(text) {
+        if let Some(metric) = Metric::of_operator(text).or_else(|| Metric::of_own(text)) {
             return Ok(MetricReference::of(metric));
         }
         let (stem, statistic) = text.split_once('.').map_or((text, None), |(stem, rest)| (stem, Some(rest)));
-        let known = METRICS.iter().chain([&SPEEDUP]);
-        let metric = known.into_iter().find(|metric| metric.stem() == stem || metric.name == stem);
+        let mut known = METRICS.iter().chain([&SPEEDUP]);
+        let metric = known.find(|metric| metric.stem() == stem || metric.name == stem);
         let metric = metric.ok_or_else(|| ReferenceError::UnknownMetric(stem.to_owned()))?;
         let Some(word) = statistic else { return Ok(MetricReference::of(metric)) };
         let found = Statistic::NAMES.iter().find(|(name, _)| *name == word);
@@ -195,7 +202,7 @@ impl FromStr for MetricReference {
 
 impl Serialize for MetricReference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.collect_str(&self.key())
     }
 }
 

@@ -34,7 +34,7 @@ impl MetricReference {
             Unit::Bytes => ValueKind::Size,
             Unit::PerSecond => ValueKind::Rate,
             Unit::Joules => ValueKind::Energy,
-            Unit::Watts | Unit::Celsius | Unit::Count | Unit::Number => ValueKind::Count,
+            Unit::Watts | Unit::Celsius | Unit::Count | Unit::Number | Unit::Named(_) => ValueKind::Count,
         }
     }
 }
@@ -45,13 +45,28 @@ impl MetricReference {
 ///
 /// A text that is no such value, one below zero, and one that is too large.
 pub fn read_value(text: &str, reference: MetricReference) -> Result<f64, QuantityError> {
+    let is_score = reference.metric.is_own() && reference.metric.is_constant();
+    match text.strip_prefix('-') {
+        // A score may be a logarithm, or a difference.
+        Some(size) if is_score => read_value(size, reference).map(|size| -size),
+        _ => read_size(text, reference),
+    }
+}
+
+fn read_size(text: &str, reference: MetricReference) -> Result<f64, QuantityError> {
     match reference.kind() {
         ValueKind::Duration => number::<Nanos>(text, |duration| duration.0 as f64),
         ValueKind::Size => number::<Bytes>(text, |size| size.0 as f64),
         ValueKind::Ratio => number::<Ratio>(text, |ratio| ratio.0),
         ValueKind::Rate => plain(text.strip_suffix("/s").unwrap_or(text).trim_end(), "rate"),
         ValueKind::Energy => joules(text),
-        ValueKind::Count => plain(text, "count"),
+        ValueKind::Count => {
+            let number = match reference.unit() {
+                Unit::Named(unit) => text.strip_suffix(unit).unwrap_or(text).trim_end(),
+                _ => text,
+            };
+            plain(number, "count")
+        }
     }
 }
 

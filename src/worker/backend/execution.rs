@@ -77,6 +77,15 @@ pub trait Backend {
         Ok(None)
     }
 
+    /// What was reported with the counted samples so far, by the names and in the units of the specification's metrics.
+    ///
+    /// # Errors
+    ///
+    /// A number that no run can have.
+    fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
+        Ok(BTreeMap::new())
+    }
+
     /// Overwrites the caches of the device, outside the timed region. Those of the processor are not the backend's.
     ///
     /// # Errors

@@ -92,7 +92,9 @@ pub(crate) fn open(request: &CellRequest) -> Result<Box<dyn Backend>, Failure> {
         BackendRequest::Onnxruntime(settings) => {
             slowed(Box::new(onnxruntime::OnnxRuntime::new(request, settings)?), request)
         }
-        BackendRequest::Command(command) => slowed(Box::new(command::CommandBackend::new(command.clone())), request),
+        BackendRequest::Command(command) => {
+            slowed(Box::new(command::CommandBackend::new(command.clone(), &request.metrics)?), request)
+        }
         // Slowed down by its factor: its clock is not the host's.
         BackendRequest::Mock(settings) => {
             let script = mock::MockBackend::new(settings.clone(), ScriptedClock::default());

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BackendRequest, MockRequest};
 use crate::experiment::{Mock, Values};
+use crate::vocabulary::metric::OwnMetric;
 
 /// One cell, as the parent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +36,9 @@ pub struct CellRequest {
     /// Whether it is loaded with the runtime's profiler, which slows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiled: bool,
+    /// Metrics of the specification that may be reported, by their names and in their units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<OwnMetric>,
 }
 
 impl CellRequest {
@@ -50,6 +54,7 @@ impl CellRequest {
             evict_bytes: None,
             cpus: None,
             profiled: false,
+            metrics: Vec::new(),
         }
     }
 

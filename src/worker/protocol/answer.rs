@@ -73,7 +73,7 @@ pub(crate) enum Answer {
         /// The columns.
         columns: Samples,
     },
-    /// Metrics by stored name.
+    /// Metrics by stored name; those that the specification declares by the name and in the unit that stand there.
     Metrics {
         /// Value by name.
         values: BTreeMap<String, f64>,

@@ -372,6 +372,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         ..Variant::default()
     };
     Experiment {
+        metrics: Vec::new(),
         name: name.to_owned(),
         description: Some("Which precision and batch on this machine?".to_owned()),
         models: axes.models.iter().map(model).collect(),

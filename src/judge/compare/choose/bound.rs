@@ -10,6 +10,7 @@ use crate::experiment::Bound;
 use crate::experiment::CompiledSelector;
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
 use crate::plan::Plan;
+use crate::vocabulary::metric::ToldBy;
 use crate::worker::backend::FailureKind;
 
 /// One bound and the cells that it speaks of.
@@ -129,9 +130,10 @@ fn speedup(
 
 fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> BoundOutcome {
     let Some(estimate) = estimate else { return BoundOutcome::Undecided(doubt.unwrap_or(Doubt::NoValue)) };
-    let interval = match bound.metric.metric.is_known_once() {
-        true => Some(Interval { low: estimate.value, high: estimate.value }),
-        false => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
+    let interval = match bound.metric.metric.told_by {
+        ToldBy::OneRun => Some(Interval { low: estimate.value, high: estimate.value }),
+        ToldBy::Cell => estimate.interval,
+        ToldBy::EachRun => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
     };
     match (doubt, interval) {
         (Some(doubt), _) => BoundOutcome::Undecided(doubt),

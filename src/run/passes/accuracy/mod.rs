@@ -136,50 +136,56 @@ fn judge(
     session: &mut Session<'_>,
 ) -> Vec<VariantAccuracy> {
     let references = References::of(job.manifest());
-    let item_scores: Vec<Result<ScoresByMetric, String>> = cells
-        .iter()
-        .zip(outcomes)
-        .map(|(index, outcome)| outcome.clone().and_then(|()| item_scores(job, *index)))
-        .collect();
+    let item_scores: Vec<ItemScoresFound> =
+        cells.iter().zip(outcomes).map(|(index, outcome)| found_scores(job, *index, outcome, session)).collect();
     let one = |(position, index): (usize, &usize)| {
         let cell = job.cell(*index);
         let reference = references.of_unit(job, cells, *index);
-        let before = reference.and_then(|at| item_scores[at].as_ref().ok());
+        let before = reference.map(|at| &item_scores[at].scores);
         let data = job.data(cell);
-        let mut known = VariantAccuracy {
+        let own = &item_scores[position];
+        VariantAccuracy {
             cell: *index as u32,
             reference: reference.map(|at| cells[at] as u32),
             items: data.map_or(0, |data| data.fitted.items),
             batch: data.map_or(1, |data| batch(job, cell, data)),
-            scores: Vec::new(),
-            right: BTreeMap::new(),
-            own_scores: BTreeMap::new(),
-            problem: None,
-        };
-        match &item_scores[position] {
-            Ok(item_scores) => {
-                known.scores = scores(item_scores, before);
-                known.right = right(item_scores);
-            }
-            Err(problem) => known.problem = Some(problem.clone()),
+            scores: scores(&own.scores, before),
+            right: right(&own.scores),
+            problem: (!own.problems.is_empty()).then(|| own.problems.join("; ")),
         }
-        if outcomes[position].is_ok()
-            && let Some(data) = data.filter(|data| !data.dataset.score.is_empty())
-        {
-            match score_command::run(job, cell, data, &outputs_folder(job, *index), session) {
-                Ok(own) => known.own_scores = own,
-                Err(problem) => {
-                    let both = known.problem.take().into_iter().chain([problem]);
-                    known.problem = Some(both.collect::<Vec<_>>().join("; "));
-                }
-            }
-        }
-        known
     };
     cells.iter().enumerate().map(one).collect()
 }
 
 type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
+
+/// What a variant gets for the items, and why there is nothing, or not everything.
+#[derive(Default)]
+struct ItemScoresFound {
+    scores: ScoresByMetric,
+    problems: Vec<String>,
+}
+
+impl ItemScoresFound {
+    fn of_problem(problem: String) -> Self {
+        ItemScoresFound { scores: Vec::new(), problems: vec![problem] }
+    }
+}
+
+/// By labels, and by the `score` command.
+fn found_scores(job: &Job, index: usize, outcome: &Result<(), String>, session: &mut Session<'_>) -> ItemScoresFound {
+    if let Err(problem) = outcome {
+        return ItemScoresFound::of_problem(problem.clone());
+    }
+    let Some(data) = job.data(job.cell(index)) else { return ItemScoresFound::default() };
+    let of_labels = item_scores(job, index);
+    let mut found = score_command::run(job, job.cell(index), data, &outputs_folder(job, index), session);
+    match of_labels {
+        Ok(scores) => found.scores.splice(0..0, scores).for_each(drop),
+        Err(problem) => found.problems.insert(0, problem),
+    }
+    found
+}
 
 /// The item scores of a variant by metric; none where there are no labels.
 fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
@@ -187,10 +193,14 @@ fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
     };
+    let of_labels: Vec<AccuracyMetric> = metrics.into_iter().filter(|metric| !metric.is_own()).collect();
+    if of_labels.is_empty() {
+        return Ok(Vec::new());
+    }
     let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
-    let of = |metric: &AccuracyMetric| Ok((*metric, ItemScores::of(*metric, &output, &labels)?));
-    metrics.iter().map(of).collect::<Result<_, AccuracyError>>().map_err(|problem| {
+    let of = |metric: AccuracyMetric| Ok((metric, ItemScores::of(metric, &output, &labels)?));
+    of_labels.into_iter().map(of).collect::<Result<_, AccuracyError>>().map_err(|problem| {
         let is_nan = matches!(problem, AccuracyError::NotANumber { .. });
         match is_nan.then(|| data.not_finite(data.fitted.items)).flatten() {
             Some(found) => format!("{problem}; {found}"),

@@ -1,21 +1,27 @@
 //! The user's own scores: a command that reads saved outputs and prints numbers.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
 
 use crate::data::array::{Array, save_npy};
+use crate::experiment::AccuracyMetric;
 use crate::plan::Cell;
+use crate::quality::accuracy::ItemScores;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::session::Session;
+use crate::vocabulary::metric::Metric;
 use crate::vocabulary::printable::printable_line;
 use crate::vocabulary::privacy::without_home;
+use crate::vocabulary::wording::count;
 use crate::worker::command::Finished;
+use crate::worker::printed::numbers;
 use crate::worker::read_outputs;
+
+use super::ItemScoresFound;
 
 /// Characters of what a failed command says last.
 const LONGEST_COMPLAINT: usize = 300;
@@ -41,7 +47,7 @@ struct Saved {
     files: Vec<String>,
 }
 
-/// Starts the command with the folder of the outputs as its last argument and returns the numbers that it printed; why
+/// Starts the command with the folder of the outputs as its last argument and returns the metrics that it printed; why
 /// there are none, in words.
 pub(super) fn run(
     job: &Job,
@@ -49,10 +55,14 @@ pub(super) fn run(
     data: &ModelData,
     written: &Path,
     session: &mut Session<'_>,
-) -> Result<BTreeMap<String, f64>, String> {
+) -> ItemScoresFound {
     let folder = written.join("score");
-    save(written, &folder, data.fitted.items).map_err(|problem| format!("the outputs for `score`: {problem}"))?;
-    let Some((program, arguments)) = data.dataset.score.split_first() else { return Ok(BTreeMap::new()) };
+    // Committed reports hold it.
+    let told = |problem: String| without_home(&format!("`score: [{}]`{problem}", data.dataset.score.join(", ")));
+    let Some((program, arguments)) = data.dataset.score.split_first() else { return ItemScoresFound::default() };
+    if let Err(problem) = save(written, &folder, data.fitted.items) {
+        return ItemScoresFound::of_problem(format!("the outputs for `score`: {problem}"));
+    }
     let coordinates = job.plan().coordinates(cell);
     let mut command = Command::new(program);
     command
@@ -64,12 +74,11 @@ pub(super) fn run(
         .env("PERFRUN_VARIANT", coordinates.variant())
         .env("PERFRUN_DEVICE", coordinates.device());
     let timeout = job.measure().timeout.to_duration();
-    let numbers = session
-        .run_command(command, timeout)
-        .map_err(|problem| format!(": {problem}"))
-        .and_then(|done| numbers_of(&done));
-    // Committed reports hold it.
-    numbers.map_err(|problem| without_home(&format!("`score: [{}]`{problem}", data.dataset.score.join(", "))))
+    let done = session.run_command(command, timeout).map_err(|problem| format!(": {problem}"));
+    match done.and_then(|done| numbers_of(job, &done, data)) {
+        Ok(found) => ItemScoresFound { problems: found.problems.into_iter().map(told).collect(), ..found },
+        Err(problem) => ItemScoresFound::of_problem(told(problem)),
+    }
 }
 
 /// Writes one file for each output, with all items, or one for each call.
@@ -117,41 +126,52 @@ fn files<'a>(index: usize, calls: &[&'a Array], items: u64) -> Vec<(String, Cow<
     }
 }
 
-/// The numbers that a command printed, if it ended well.
-fn numbers_of(done: &Finished) -> Result<BTreeMap<String, f64>, String> {
+/// The values of every metric that the dataset expects of a command, if it ended well: one, or one for each item; with what
+/// is wrong about some.
+fn numbers_of(job: &Job, done: &Finished, data: &ModelData) -> Result<ItemScoresFound, String> {
     if !done.status.success() {
         let last = done.complaint.trim().lines().last().unwrap_or_default();
         let last: String = last.chars().take(LONGEST_COMPLAINT).collect();
         return Err(format!(": {}: {}", done.status, printable_line(&last)));
     }
-    read(&done.printed).map_err(|problem| format!(" {problem}"))
+    let wanted: Vec<&str> = data.dataset.own_metrics().map(|metric| metric.stem()).collect();
+    let mut printed = numbers(&done.printed, &wanted);
+    let mut found = ItemScoresFound::default();
+    for metric in data.dataset.own_metrics() {
+        let name = metric.stem();
+        let values = printed.remove(name).unwrap_or_else(|| {
+            let start: String = done.printed.trim().chars().take(60).collect();
+            Err(format!("it printed no number `{name}`, such as {{\"{name}\": 0.41}}, but `{start}`"))
+        });
+        match values.and_then(|values| checked(job, metric, values, data.fitted.items)) {
+            Ok(values) => {
+                found.scores.push((AccuracyMetric::Own(metric), ItemScores { values, label_variance: None }));
+            }
+            Err(problem) => found.problems.push(format!(": {}", printable_line(&problem))),
+        }
+    }
+    Ok(found)
 }
 
-/// The last line that is a map of numbers.
-fn read(printed: &str) -> Result<BTreeMap<String, f64>, String> {
-    let map = |text: &str| serde_json::from_str::<BTreeMap<String, f64>>(text.trim()).ok();
-    let found = map(printed).or_else(|| printed.lines().rev().find_map(map));
-    let found = found.ok_or_else(|| {
-        let start: String = printed.trim().chars().take(60).collect();
-        format!("printed no map of numbers such as {{\"map50\": 0.41}}, but `{}`", printable_line(&start))
-    })?;
-    if found.is_empty() { Err("printed an empty map".to_owned()) } else { Ok(found) }
+/// In the stored unit.
+fn checked(job: &Job, metric: &'static Metric, mut values: Vec<f64>, items: u64) -> Result<Vec<f64>, String> {
+    /// No score is larger.
+    const MOST: f64 = 1e18;
+    let name = metric.stem();
+    if values.len() != 1 && values.len() as u64 != items {
+        return Err(format!("it printed {} values of `{name}` for {}", values.len(), count(items, "item")));
+    }
+    let declared = job.manifest().experiment.metrics.iter().find(|own| own.metric == metric);
+    values.iter_mut().for_each(|value| *value *= declared.map_or(1.0, |own| own.factor));
+    match values.iter().find(|value| value.abs() > MOST) {
+        Some(large) => Err(format!("it printed {large:e} for `{name}`, and nothing is that large")),
+        None => Ok(values),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_last_map_of_numbers_is_what_was_meant() {
-        let map = |name: &str, value| Ok(BTreeMap::from([(name.to_owned(), value)]));
-        assert_eq!(read("{\"map50\": 0.41}\n"), map("map50", 0.41));
-        assert_eq!(read("loading\n{\"bleu\": 27}\n"), map("bleu", 27.0));
-        assert_eq!(read("{\n  \"bleu\": 27\n}\n"), map("bleu", 27.0));
-        assert!(read("0.41").is_err_and(|problem| problem.contains("no map of numbers")));
-        assert!(read("{}").is_err());
-        assert!(read("{\"a\": \"b\"}").is_err());
-    }
 
     #[test]
     fn names_of_outputs_become_names_of_files() {

@@ -1,10 +1,13 @@
 //! Whole commands: an iteration starts a process and waits for its end.
 //!
-//! Starting it is part of what is timed. Its output is thrown away; what it says on standard error goes to the worker's
-//! own, which the parent keeps, bounded, for the case that it fails. No shell is between, unless the words are one's.
+//! Starting it is part of what is timed. Its output is thrown away, unless the specification declares metrics that it may
+//! print; what it says on standard error goes to the worker's own, which the parent keeps, bounded, for the case that it
+//! fails. No shell is between, unless the words are one's.
 
 mod kind;
+mod printed;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus, Stdio};
@@ -15,11 +18,13 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use reading::plain_file;
 
 pub(crate) use kind::CommandKind;
+use printed::Printed;
 
-use super::{Backend, Failure, FailureKind, Placement};
+use super::{Backend, Failure, FailureKind, Phase, Placement};
 use crate::data::array::Array;
 use crate::experiment::Command;
 use crate::machine::probe::{self, Usage};
+use crate::vocabulary::metric::OwnMetric;
 
 /// One command, run again and again.
 #[derive(Debug)]
@@ -36,15 +41,26 @@ pub(crate) struct CommandBackend {
     is_watched: bool,
     /// Why the next execution cannot begin.
     unprepared: Option<Failure>,
+    /// What executions print, where the specification declares metrics.
+    printed: Option<Printed>,
 }
 
 impl CommandBackend {
     /// Ready to be started.
-    pub(crate) fn new(command: Command) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for what it prints.
+    pub(crate) fn new(command: Command, metrics: &[OwnMetric]) -> Result<Self, Failure> {
+        let in_memory = |error: io::Error| failure(format!("no memory for what it prints: {error}"));
+        let printed = (!metrics.is_empty()).then(|| Printed::of(metrics)).transpose();
+        let printed = printed.map_err(in_memory)?;
+        let stdout = printed.as_ref().map_or(Ok(Stdio::null()), Printed::stdout).map_err(in_memory)?;
         let mut process = command.process(&command.words);
-        process.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        process.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::inherit());
         let (before, used) = (Children::now(), Children::default());
-        CommandBackend { command, process, before, used, seen_bytes: None, is_watched: false, unprepared: None }
+        let (seen_bytes, is_watched, unprepared) = (None, false, None);
+        Ok(CommandBackend { command, process, before, used, seen_bytes, is_watched, unprepared, printed })
     }
 
     /// Runs what comes before an execution, and opens its input from the beginning.
@@ -83,8 +99,17 @@ impl Backend for CommandBackend {
         true
     }
 
+    fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
+        if let Some(printed) = &mut self.printed {
+            printed.take().map_err(failure)?;
+            printed.counts = phase == Phase::Measure;
+        }
+        Ok(())
+    }
+
     fn select(&mut self, _input_set: usize) {
-        self.unprepared = self.prepare().err();
+        let printed = self.printed.as_mut().map_or(Ok(()), Printed::take);
+        self.unprepared = printed.map_err(failure).and_then(|()| self.prepare()).err();
         self.before = Children::now();
     }
 
@@ -109,6 +134,10 @@ impl Backend for CommandBackend {
             }
         }
         Ok(())
+    }
+
+    fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
+        self.printed.as_mut().map_or(Ok(BTreeMap::new()), Printed::medians).map_err(failure)
     }
 
     fn feed(&mut self, _inputs: &[Array]) -> Result<(), Failure> {
@@ -196,12 +225,17 @@ fn ended(status: ExitStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vocabulary::metric::{Direction, ToldBy};
 
     fn backend(words: &[&str], change: impl FnOnce(&mut Command)) -> CommandBackend {
+        reporting(words, &[], change)
+    }
+
+    fn reporting(words: &[&str], metrics: &[OwnMetric], change: impl FnOnce(&mut Command)) -> CommandBackend {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let mut command = Command { words, folder: "/".into(), exit_codes: vec![0], ..Command::default() };
         change(&mut command);
-        CommandBackend::new(command)
+        CommandBackend::new(command, metrics).expect("memory")
     }
 
     fn run(mut backend: CommandBackend) -> Result<Usage, String> {
@@ -238,6 +272,25 @@ mod tests {
         }
         let failed = run(backend(&["true"], |command| command.prepare = Some("exit 7".to_owned())));
         assert_eq!(failed, Err("`prepare` ended with exit code 7".to_owned()));
+    }
+
+    #[test]
+    fn what_counted_executions_print_is_reported_as_its_median() {
+        let count = "n=$(cat n); echo $((n+1)) > n; echo starting; echo \"{\\\"score\\\": $n, \\\"other\\\": 1}\"";
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("n"), "1").expect("a file");
+        let metrics = ["score", "absent"]
+            .map(|name| OwnMetric::declare(name, None, Direction::Neutral, ToldBy::EachRun).expect("a name"));
+        let mut counted =
+            reporting(&["sh", "-c", count], &metrics, |command| command.folder = folder.path().to_owned());
+        for (phase, executions) in [(Phase::Warm, 2), (Phase::Measure, 2), (Phase::Measure, 1)] {
+            counted.begin(phase).expect("it begins");
+            for _ in 0..executions {
+                counted.select(0);
+                counted.iterate(1).expect("it runs");
+            }
+        }
+        assert_eq!(counted.reported(), Ok(BTreeMap::from([("score".to_owned(), 4.0)])), "of 3, 4 and 5");
     }
 
     #[test]

@@ -1,0 +1,81 @@
+//! Metrics and margins as options name them. A specification may declare a metric, so that what is none is known only once
+//! specifications and reports were read.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::diff::MarginOverride;
+use crate::vocabulary::metric::{Difference, Metric, MetricReference};
+use crate::vocabulary::quantity::{QuantityError, Ratio};
+
+/// What should be a metric.
+#[derive(Clone, Debug)]
+pub struct MetricArgument(String);
+
+impl MetricArgument {
+    /// The metric: perfrun's, or one of these, which specifications declare.
+    ///
+    /// # Errors
+    ///
+    /// There is none of this name.
+    pub(crate) fn read(&self, own: &[&'static Metric]) -> Result<MetricReference, String> {
+        match own.iter().find(|metric| metric.stem() == self.0) {
+            Some(metric) => Ok(MetricReference::of(metric)),
+            None => self.0.parse::<MetricReference>().map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl FromStr for MetricArgument {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(MetricArgument(text.trim().to_owned()))
+    }
+}
+
+impl fmt::Display for MetricArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What should be a margin of all metrics, `3%`, or of one, `peak_rss=1MiB`.
+#[derive(Clone, Debug)]
+pub enum MarginArgument {
+    /// Metrics have different units, so that what holds for all of them is relative.
+    OfAll(Ratio),
+    OfOne(MetricArgument, String),
+}
+
+impl MarginArgument {
+    /// The margin.
+    ///
+    /// # Errors
+    ///
+    /// No such metric, or no difference between its values.
+    pub(crate) fn read(&self, own: &[&'static Metric]) -> Result<MarginOverride, String> {
+        Ok(match self {
+            MarginArgument::OfAll(ratio) => MarginOverride { metric: None, difference: Difference::Relative(ratio.0) },
+            MarginArgument::OfOne(metric, text) => {
+                let metric = metric.read(own)?;
+                let difference = Difference::read(text, metric).map_err(|error| error.to_string())?;
+                MarginOverride { metric: Some(metric), difference }
+            }
+        })
+    }
+}
+
+impl FromStr for MarginArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((name, difference)) = text.split_once('=') {
+            return Ok(MarginArgument::OfOne(MetricArgument(name.trim().to_owned()), difference.to_owned()));
+        }
+        if !text.trim_end().ends_with('%') {
+            return Err("write `3%`, or for one metric `peak_rss=1MiB`".to_owned());
+        }
+        text.parse().map(MarginArgument::OfAll).map_err(|error: QuantityError| error.to_string())
+    }
+}

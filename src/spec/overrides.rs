@@ -116,8 +116,15 @@ impl Setting<'_> {
     ) -> Result<(), Problem> {
         let known = schema::known_keys(shapes);
         let first = segments[0];
+        let has_keys = |name: &str| schema::property(shapes, name).iter().any(|shape| schema::admits(shape, "object"));
         let (key, key_span, rest) = if known.contains(&first.text) {
             (first.text.to_owned(), first.span, &segments[1..])
+        } else if schema::is_open(shapes) && has_keys(first.text) {
+            // A name of the author's, which may have dots itself.
+            let is_there = |parts: &usize| node.get(&joined(&segments[..*parts]).0).is_some();
+            let parts = (1..=segments.len()).rev().find(is_there).unwrap_or(1);
+            let (key, span) = joined(&segments[..parts]);
+            (key, span, &segments[parts..])
         } else if schema::is_open(shapes) {
             let (key, span) = joined(segments);
             (key, span, &segments[segments.len()..])
@@ -407,6 +414,20 @@ mod tests {
         let models = |argument: &str| set(argument)["models"].clone();
         assert_eq!(models("models.mlp.sha256=ab")[0], serde_json::json!({ "path": "models/mlp.onnx", "sha256": "ab" }));
         assert_eq!(models("models.v1.2.path=c.onnx")[1]["path"], "c.onnx");
+    }
+
+    #[test]
+    fn names_of_maps_have_keys_below_them() {
+        let set = |argument: &str| {
+            let (json, problems) =
+                apply_all("models: m\nfidelity: { a.b: { rel: 1% } }\nmetrics: { tok: {} }\n", &[argument]);
+            assert!(problems.is_empty(), "{}", problems[0]);
+            json
+        };
+        assert_eq!(set("metrics.tok.better=lower")["metrics"]["tok"]["better"], "lower");
+        assert_eq!(set("metrics.new.unit=ms")["metrics"]["new"]["unit"], "ms");
+        assert_eq!(set("fidelity.int8.cosine=0.9")["fidelity"]["int8"]["cosine"], 0.9);
+        assert_eq!(set("fidelity.a.b.rel=2%")["fidelity"]["a.b"]["rel"], "2%");
     }
 
     #[test]

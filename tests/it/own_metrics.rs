@@ -69,6 +69,10 @@ fn what_commands_print_takes_part_in_everything() {
     let bencher: Value = serde_json::from_str(&place.read("reports/x/results.bmf.json")).unwrap();
     assert!(bencher.to_string().contains("tokens"), "{bencher}");
     assert!(place.read("reports/x/results.tex").contains("tokens"));
+    let template = "{% set of = results.cells|column('first_token') %}{{ of.heading }}: {{ of.numbers|join(', ') }}";
+    place.write("own.txt.j2", template);
+    place.run(&["report", "reports/x", "--output", "out", "--template", "own.txt.j2"]).expect_code(0);
+    assert_eq!(place.read("out/own.txt").trim(), "first_token, ms: 12.50 ± 0, 6.000 ± 0");
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl Values<'_> {
     }
 
     /// A metric of the specification is one number on each side: a `score` command says it of all items, or every run says the
-    /// same. Whatever varies from session to session varies from run to run.
+    /// same. A metric that changes between sessions changes between runs too.
     fn is_one_number(&self) -> bool {
         let is_one = |side: &Estimated| side.low.is_none() && side.high.is_none() || side.low == side.high;
         let is_told = self.reference.metric.is_constant() || self.from.n.min(self.to.n) as usize >= MINIMUM_RUNS;

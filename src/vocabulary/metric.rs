@@ -402,7 +402,7 @@ pub fn by_name(name: &str) -> Option<&'static Metric> {
     known.or_else(|| Metric::of_own(name))
 }
 
-/// The metric of a stored name that is none of [`METRICS`]; it is made where nobody asked for it before.
+/// Returns the metric with this stored name, which is not one of [`METRICS`], and creates it on first use.
 fn interned(name: &str, make: impl FnOnce(&'static str) -> Option<Metric>) -> Option<&'static Metric> {
     /// No specification asks for more; what names more is not read as metrics.
     const MOST: usize = 10_000;

@@ -101,7 +101,7 @@ impl WorkerSession<'_> {
                 untimed.longest = untimed.longest.max(Duration::from_nanos(timed.iter().copied().max().unwrap_or(0)));
                 let between = span.saturating_sub(Duration::from_nanos(timed.iter().sum()));
                 untimed.outside += between.saturating_sub(BETWEEN_SAMPLES * timed.len() as u32);
-                // Before the first sample come iterations that nobody times.
+                // The worker runs untimed iterations before the first sample.
                 untimed.outside += waited.saturating_sub(span + untimed.longest + PER_COMMAND);
                 untimed.waited += waited;
             }

@@ -12,16 +12,9 @@ const MOST_TRIED: usize = 1000;
 /// What the last JSON object says that has any of these names: one number, or one for each item; or what stands there
 /// instead, in words.
 pub(crate) fn numbers<'a>(printed: &str, wanted: &[&'a str]) -> BTreeMap<&'a str, Result<Vec<f64>, String>> {
-    // Python prints these, which JSON does not have.
-    let text =
-        ["-Infinity", "Infinity", "NaN"].iter().fold(printed.to_owned(), |text, word| match text.contains(word) {
-            true => text
-                .replace(&format!(": {word}"), &format!(": \"{word}\""))
-                .replace(&format!(":{word}"), &format!(":\"{word}\"")),
-            false => text,
-        });
+    let text = with_quoted_words(printed);
     let starts = text.rmatch_indices('{').map(|(at, _)| at).take(MOST_TRIED);
-    let objects = starts.filter_map(|at| {
+    let mut objects = starts.filter_map(|at| {
         let mut objects = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Map<String, Value>>();
         objects.next()?.ok()
     });
@@ -29,7 +22,18 @@ pub(crate) fn numbers<'a>(printed: &str, wanted: &[&'a str]) -> BTreeMap<&'a str
         let of = |name: &&'a str| Some((*name, values(name, object.get(*name)?)));
         Some(wanted.iter().filter_map(of).collect::<BTreeMap<_, _>>()).filter(|found| !found.is_empty())
     };
-    { objects }.find_map(read).unwrap_or_default()
+    objects.find_map(read).unwrap_or_default()
+}
+
+/// Python prints numbers that JSON does not have; as texts they spoil no others.
+fn with_quoted_words(printed: &str) -> String {
+    let mut text = printed.to_owned();
+    for word in ["-Infinity", "Infinity", "NaN"].into_iter().filter(|word| printed.contains(word)) {
+        for before in [": ", ":", "[", ", ", ","] {
+            text = text.replace(&format!("{before}{word}"), &format!("{before}\"{word}\""));
+        }
+    }
+    text
 }
 
 fn values(name: &str, found: &Value) -> Result<Vec<f64>, String> {
@@ -66,7 +70,9 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_told_and_spoils_no_other() {
-        for wrong in ["NaN", "-Infinity", "\"0.41\"", "null", "true", "[1, null]", "[]", "{}"] {
+        for wrong in
+            ["NaN", "-Infinity", "\"0.41\"", "null", "true", "[1, null]", "[NaN, 1]", "[1, -Infinity]", "[]", "{}"]
+        {
             let found = found(&format!("{{\"map50\": {wrong}, \"iou\": 1}}"));
             assert_eq!(found["iou"], Ok(vec![1.0]), "{wrong}");
             let said = found["map50"].clone().expect_err("no number");

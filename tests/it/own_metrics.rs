@@ -150,9 +150,19 @@ fn a_name_means_what_its_own_specification_says() {
     };
     assert_eq!(value("a", "own.first_token[ns].lower"), 12_500_000);
     assert_eq!(value("b", "own.first_token[ns].higher"), 12_500_000_000_u64);
-    // Sides that mean different things have no row in common.
-    let done = place.run(&["diff", "reports/a", "reports/b", "--metric", "first_token", "--json"]);
-    assert!(!done.stdout.contains("\"verdict\": \"worse\""), "{}", done.stdout);
+    // Sides that mean different things by it are not compared.
+    place.run(&["x.yaml"]).expect_code(4);
+    std::fs::rename(place.path("reports/x"), place.path("before")).unwrap();
+    place.write("x.yaml", &other);
+    place.run(&["x.yaml"]).expect_code(4);
+    let compared = |side: &str, metric: &str| -> Vec<Value> {
+        let done = place.run(&["diff", side, "reports/x", "--metric", metric, "--json"]);
+        let diff: Value = serde_json::from_str(&done.stdout).unwrap();
+        let rows = diff["experiments"].as_array().unwrap().iter().flat_map(|of| of["rows"].as_array().unwrap());
+        rows.map(|row| row["verdict"].clone()).collect()
+    };
+    assert_eq!(compared("before", "tokens").iter().filter(|verdict| verdict.is_string()).count(), 2);
+    assert!(compared("before", "first_token").iter().all(Value::is_null));
     // A file whose keys stand in another order is the same file.
     let sorted: Value = serde_json::from_str(&place.read("reports/a/results.json")).unwrap();
     place.write("sorted/results.json", &serde_json::to_string(&sorted).unwrap());

@@ -63,7 +63,7 @@ fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {
     summary.accuracy = manifest.accuracy_of(cell).map(|known| known.scores.clone()).unwrap_or_default();
     judge_classes(manifest, cell, summary);
     for score in summary.accuracy.clone() {
-        // Of one number for all items nobody knows how it depends on the items.
+        // One number for all items has no interval over items.
         let over_items = Some(score.estimate).filter(|estimate| !score.metric.is_own() || estimate.interval.is_some());
         constant(summary, score.metric.metric(), score.estimate.value, over_items);
     }

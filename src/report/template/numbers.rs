@@ -48,8 +48,7 @@ pub(super) fn add_filters(environment: &mut Environment<'_>) {
     });
     environment.add_filter("column", |cells: Serde<Vec<Cell>>, metric: &str| {
         let unknown = |error| Error::new(ErrorKind::InvalidOperation, format!("{error}"));
-        let own = cells.iter().flat_map(Cell::own_metrics).find(|own| own.stem() == metric);
-        let reference = own.map_or_else(|| metric.parse().map_err(unknown), |own| Ok(MetricReference::of(own)))?;
+        let reference = MetricReference::named(metric, cells.iter().flat_map(Cell::own_metrics)).map_err(unknown)?;
         Ok::<Value, Error>(Value::from(Serde(number_column(&cells, reference))))
     });
     environment.add_filter("axes", |cells: Serde<Vec<Cell>>| {

@@ -49,13 +49,12 @@ fn known(check: &Check<'_>) -> Vec<&'static Metric> {
 /// Reads a reference; one that names nothing is a problem with the nearest that does.
 pub(super) fn reference(text: &MetricText, place: &DocumentPath, check: &mut Check<'_>) -> Option<MetricReference> {
     let text = text.0.trim();
-    let own = check.metrics.iter().find(|own| own.metric.stem() == text);
-    // Their stored names are no names of specifications.
-    let parsed = || match text.parse::<MetricReference>() {
-        Ok(reference) if reference.metric.is_own() => Err(ReferenceError::UnknownMetric(text.to_owned())),
-        parsed => parsed,
-    };
-    let found = own.map_or_else(parsed, |own| Ok(MetricReference::of(own.metric)));
+    let own = || check.metrics.iter().map(|own| own.metric);
+    let found = MetricReference::named(text, own()).and_then(|found| match found.metric.is_own() {
+        // A stored name that this specification does not declare.
+        true if !own().any(|metric| metric == found.metric) => Err(ReferenceError::UnknownMetric(text.to_owned())),
+        _ => Ok(found),
+    });
     match found {
         Ok(reference) => Some(reference),
         Err(error) => {

@@ -91,7 +91,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         let problem = bad_name(problem, "the experiment's name, taken from the file,", &name);
         check.problems.push(problem.with_hint("add a `name`"));
     }
-    // Whatever names a metric comes later.
+    // Goals, gates and tables refer to these by name.
     metric::declare(form, check);
     let runs_commands = commands::are_measured(form, check);
     let models = match runs_commands {

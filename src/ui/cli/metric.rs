@@ -19,10 +19,7 @@ impl MetricArgument {
     ///
     /// There is none of this name.
     pub(crate) fn read(&self, own: &[&'static Metric]) -> Result<MetricReference, String> {
-        match own.iter().find(|metric| metric.stem() == self.0) {
-            Some(metric) => Ok(MetricReference::of(metric)),
-            None => self.0.parse::<MetricReference>().map_err(|error| error.to_string()),
-        }
+        MetricReference::named(&self.0, own.iter().copied()).map_err(|error| error.to_string())
     }
 }
 

@@ -92,9 +92,8 @@ struct Parts<'a> {
     told_by: ToldBy,
     meaning: &'static str,
     name: &'a str,
-    unit: Unit,
-    /// As it stands in the brackets.
-    unit_text: &'a str,
+    /// As it stands in the brackets; empty for a plain number.
+    unit: &'a str,
     direction: Direction,
 }
 
@@ -103,16 +102,11 @@ fn parts(stored: &str) -> Option<Parts<'_>> {
         .iter()
         .find_map(|(told_by, prefix, meaning)| Some((*told_by, stored.strip_prefix(prefix)?, *meaning)))?;
     let (rest, direction) = ENDINGS.iter().find_map(|(way, ending)| Some((rest.strip_suffix(ending)?, *way)))?;
-    let (name, unit_text) = match rest.strip_suffix(']') {
+    let (name, unit) = match rest.strip_suffix(']') {
         Some(inside) => inside.split_once('[').filter(|(_, unit)| check_unit(unit).is_ok())?,
         None => (rest, ""),
     };
-    let unit = match STORED.iter().find(|(text, _)| *text == unit_text) {
-        Some((_, unit)) => *unit,
-        None if unit_text.is_empty() => Unit::Number,
-        None => Unit::Named(""),
-    };
-    is_name(name).then_some(Parts { told_by, meaning, name, unit, unit_text, direction })
+    is_name(name).then_some(Parts { told_by, meaning, name, unit, direction })
 }
 
 impl Metric {
@@ -120,8 +114,9 @@ impl Metric {
     pub(crate) fn of_own(stored: &str) -> Option<&'static Metric> {
         parts(stored)?;
         interned(stored, |name| {
-            let Parts { told_by, meaning, name: stem, unit, unit_text, direction } = parts(name)?;
-            let unit = if matches!(unit, Unit::Named(_)) { Unit::Named(unit_text) } else { unit };
+            let Parts { told_by, meaning, name: stem, unit: text, direction } = parts(name)?;
+            let stored = STORED.iter().find(|(known, _)| *known == text).map(|(_, unit)| *unit);
+            let unit = stored.unwrap_or(if text.is_empty() { Unit::Number } else { Unit::Named(text) });
             // As headings of rates have no unit of their own.
             let title = if unit == Unit::PerSecond { String::leak(format!("{stem}/s")) } else { stem };
             Some(Metric { name, title, unit, direction, kind: Kind::Model, told_by, meaning })

@@ -100,6 +100,20 @@ impl MetricReference {
         MetricReference { metric, statistic: Median }
     }
 
+    /// What users call it: one of `own`, which a specification declares, or perfrun's.
+    ///
+    /// # Errors
+    ///
+    /// [`ReferenceError`]
+    pub(crate) fn named(
+        text: &str,
+        own: impl IntoIterator<Item = &'static Metric>,
+    ) -> Result<MetricReference, ReferenceError> {
+        let text = text.trim();
+        let declared = own.into_iter().find(|metric| metric.stem() == text);
+        declared.map_or_else(|| text.parse(), |metric| Ok(MetricReference::of(metric)))
+    }
+
     /// The unit of its values: the metric's, and none for a coefficient of variation, which is a share of the mean.
     pub fn unit(&self) -> Unit {
         match self.statistic {

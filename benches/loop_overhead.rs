@@ -51,6 +51,8 @@ fn main() {
         evict_bytes: None,
         cpus: None,
         profiled: false,
+        callers: 1,
+        shares_session: false,
         metrics: Vec::new(),
     };
     let mut backend = OnnxRuntime::new(&request, &settings).unwrap();

@@ -48,7 +48,10 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         ui.labelled("inputs", &line);
     }
     let quick = RunArgs { overrides, ..arguments.clone() };
-    let restrictions = specs::restrictions(&arguments.overrides);
+    // A load is what was asked for, and no part of a whole.
+    let mut narrowed = arguments.overrides.clone();
+    narrowed.set.retain(|change| !change.starts_with("measure.load."));
+    let restrictions = specs::restrictions(&narrowed);
     let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
     if !arguments.dry_run {
         ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));

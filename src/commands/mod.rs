@@ -59,8 +59,10 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         check_address_space()?;
     }
     match command {
-        Command::Run(arguments) if look::is_asked(&arguments) => look::run(&arguments, ui),
-        Command::Run(arguments) => run::run(&arguments, ui),
+        Command::Run(arguments) => {
+            let arguments = arguments.with_load();
+            if look::is_asked(&arguments) { look::run(&arguments, ui) } else { run::run(&arguments, ui) }
+        }
         Command::Ab(arguments) => ab::run(&arguments, ui),
         Command::Validate(arguments) => validate::run(&arguments, ui),
         Command::Plan(arguments) => plan::run(&arguments, ui),

@@ -140,7 +140,7 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
         let help = "leave out `runs`; for more runs, leave out --quick, or keep the models with `perfrun init`";
         return Err(Error::refused("a quick look has a fixed number of runs", help));
     }
-    spec::quick(&mut loaded.experiment);
+    experiment::quick(&mut loaded.experiment);
     Ok(loaded)
 }
 

@@ -11,7 +11,7 @@ use super::Side;
 use super::unusable::Forbidden;
 use crate::experiment::AxisMap;
 use crate::results::Compared;
-use crate::vocabulary::metric::{ITEMS, MetricReference};
+use crate::vocabulary::metric::MetricReference;
 
 /// Whether what one side claims is so on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -81,8 +81,7 @@ pub(crate) struct Claim {
 pub(super) fn claims(older: &Side, newer: &Side) -> Vec<Claim> {
     let (baseline, candidate) = (&older.results, &newer.results);
     let stale: HashSet<&str> = [older, newer].into_iter().flat_map(stale_cells).collect();
-    // Where batches differ, items per second stand for latency.
-    let unasked = [MetricReference::LATENCY, MetricReference::of(&ITEMS)].map(|metric| metric.to_string());
+    let unasked = MetricReference::UNASKED.map(|metric| metric.to_string());
     let is_it = |row: &&Compared| unasked.contains(&row.metric);
     let known: HashMap<(&str, &str), &Compared> = (candidate.comparisons.iter().filter(is_it))
         .map(|row| ((row.cell.as_str(), row.baseline.as_str()), row))

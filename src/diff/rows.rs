@@ -270,8 +270,12 @@ fn judged_rows(
     let is_rated = |cell: &Cell| cell.metrics.contains_key(&items.column());
     let are_rated =
         from.zip(to).is_some_and(|(from, to)| has_another_batch(from, to) && is_rated(from) && is_rated(to));
+    let load = to.or(from).and_then(|cell| cell.load.as_ref());
+    let of_load = load.map(|load| load.queries.compared_by(to.or(from).is_some_and(is_rated)));
+    let of_load = of_load.filter(|metric| *metric != MetricReference::LATENCY);
     let blank = |asked: &MetricReference| {
-        let metric = if are_rated && *asked == MetricReference::LATENCY { items } else { *asked };
+        let unasked = of_load.unwrap_or(if are_rated { items } else { MetricReference::LATENCY });
+        let metric = if *asked == MetricReference::LATENCY { unasked } else { *asked };
         let margin = sides.terms.margin(metric, rules, is_quick);
         Row { asked: *asked, ..blank(from, to, metric, margin) }
     };

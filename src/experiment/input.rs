@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use super::{BATCH, Entry};
+use super::{BATCH, Entry, Load};
 
 /// One entry of the inputs axis: what shapes and values a model is fed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputPoint {
     /// `b16-sequence128` for dimensions, the author's own for entries, `default` when `inputs` is absent.
     pub name: String,
@@ -31,6 +31,9 @@ pub struct InputPoint {
     /// The batch is found for every cell before it is measured; it is no dimension of the point then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<BatchSearch>,
+    /// How queries come; `None`: one caller waits for each answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
 }
 
 impl InputPoint {

@@ -33,6 +33,9 @@ pub struct Mock {
     pub noise: Ratio,
     /// Lag-1 correlation of that noise, 0 to below 1.
     pub ar1: Ratio,
+    /// Iterations are exponential with that mean, as the services of M/M/1, and not lognormal around it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exponential: bool,
     /// How much slower the first iterations are.
     pub warmup_excess: Ratio,
     /// Time constant with which that excess fades.
@@ -120,6 +123,7 @@ impl Mock {
             disturbance: none,
             noise: none,
             ar1: none,
+            exponential: false,
             warmup_excess: none,
             warmup_time: Nanos(1),
             load: Nanos(0),

@@ -15,12 +15,14 @@ mod foreign;
 mod index;
 mod input;
 mod judge;
+mod load;
 mod matrix;
 mod measure;
 mod mock;
 mod precision;
 mod profiling;
 mod provider;
+mod quick;
 mod runs;
 mod runtime;
 mod selector;
@@ -50,6 +52,7 @@ pub(crate) use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, Varian
 pub(crate) use input::BatchSearch;
 pub use input::{InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
+pub(crate) use load::{Arrivals, LatencyBound, Load, spaced};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixError, Space};
@@ -62,6 +65,7 @@ pub use precision::{Calibration, Precision};
 pub(crate) use profiling::Profiling;
 pub use provider::Plugin;
 pub(crate) use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Provider, Supply};
+pub(crate) use quick::quick;
 pub use runs::Runs;
 pub use runtime::Package;
 pub(crate) use runtime::{Adapter, OLDEST_RUNTIME, Program, Runtime, is_new_enough, version_numbers};
@@ -289,6 +293,12 @@ pub struct Variant {
     pub convert: ConversionSettings,
     /// Threads inside and between operators; `None`: chosen from the machine and stated in the report.
     pub threads: Threads,
+    /// How many queries are served at once under a load; `None`: as many as there are clients, else one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u32>,
+    /// They all call one session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared_session: bool,
     /// ONNX Runtime's graph optimisation level; `None`: all.
     pub graph_optimization: Option<GraphOptimization>,
     /// Whether operators that do not depend on each other run side by side; `None`: where there are threads for it.

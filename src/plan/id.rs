@@ -93,6 +93,9 @@ pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint
     if let Some(search) = &input.search {
         settings["input"]["search"] = to_value(search);
     }
+    if let Some(load) = &input.load {
+        settings["input"]["load"] = to_value(load);
+    }
     if let Some(runtime) = runtime {
         let unnamed = Runtime { name: runtime.name.clone(), ..Runtime::default() };
         settings["runtime"] = differing(&to_value(runtime), &to_value(&unnamed));

@@ -119,6 +119,8 @@ pub enum SkipKind {
     Selection,
     /// A smaller batch ran out of memory.
     Memory,
+    /// No rate keeps the bound.
+    Rate,
     /// The model has nothing that the variant converts.
     Conversion,
     /// Its group is not complete, or a record of an earlier version does not say.

@@ -23,6 +23,8 @@ pub(crate) enum RandomStream<'a> {
     /// Whatever a script draws in a run of a cell, by its arm.
     Script(CellId, &'a str, u32),
     Roofline,
+    /// When queries come in the runs of this number.
+    Arrivals(u32),
     /// A cell against its baseline in one round.
     Calibration(CellId, u32),
 }
@@ -44,6 +46,7 @@ impl fmt::Display for RandomStream<'_> {
             RandomStream::Layout(cell, None, run) => write!(f, "env/{cell}/{run}"),
             RandomStream::Layout(cell, Some(double), run) => write!(f, "env/{cell}/{double}/{run}"),
             RandomStream::Script(cell, arm, run) => write!(f, "mock/{cell}/{arm}/{run}"),
+            RandomStream::Arrivals(run) => write!(f, "arrivals/{run}"),
             RandomStream::Roofline => write!(f, "peak/a"),
             RandomStream::Calibration(cell, round) => write!(f, "calibrate/{cell}/{round}"),
         }

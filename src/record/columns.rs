@@ -112,7 +112,7 @@ enum Kind {
 
 /// The columns of `runs.parquet` that hold what is in a [`StoredRun`]: name, kind, and where the value stands in the run
 /// as JSON. Writing and reading both follow this table; metrics and samples have files of their own.
-const RUN_COLUMNS: [(&str, Kind, &str); 22] = [
+const RUN_COLUMNS: [(&str, Kind, &str); 23] = [
     ("cell_id", Kind::Text, "/cell"),
     ("arm", Kind::Text, "/arm"),
     ("run", Kind::Number, "/run"),
@@ -128,6 +128,7 @@ const RUN_COLUMNS: [(&str, Kind, &str); 22] = [
     ("stop_reason", Kind::Text, "/stop_reason"),
     ("late_warmup", Kind::Number, "/late_warmup"),
     ("shape", Kind::Json, "/shape"),
+    ("late_counts", Kind::Json, "/late"),
     ("warnings", Kind::Json, "/warnings"),
     ("placement", Kind::Json, "/placement"),
     ("output_shapes", Kind::Json, "/output_shapes"),
@@ -266,6 +267,8 @@ mod tests {
             duration_ns: (0..count).map(|sample| 100 + sample).collect(),
             input: (0..count).map(|sample| sample as u32 % 2).collect(),
             device_ns: (0..count).map(|sample| 90 + sample).collect(),
+            service_ns: (0..count).map(|sample| 80 + sample).collect(),
+            late_ns: (0..count).collect(),
         };
         let data = RunData {
             metrics: BTreeMap::from([("latency_ns".to_owned(), 0.1 + 0.2)]),

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, DevicesSeen, Preview, Rehearsed, Scored, Searched, SetUp};
+use super::found::{Compared, Converted, DevicesSeen, Preview, Rates, Rehearsed, Scored, Searched, SetUp};
 use super::profiled::Profiled;
 use super::roofline::Roofline;
 use super::sums::{self, COMPLETE, Sums};
@@ -90,6 +90,8 @@ findings! {
     search: Searched,
     /// What the pilots said about all runs.
     rehearsal: Rehearsed,
+    /// The rate of cells that look for the largest.
+    rates: Rates,
     /// How like the reference's the outputs of cells are.
     outputs: Compared,
     /// What the machine can do at most.

@@ -105,6 +105,41 @@ impl CellSearch {
     }
 }
 
+/// What was found about the largest rates that keep bounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// One entry for each cell that looks for its rate.
+    pub cells: Vec<CellRate>,
+}
+
+/// The rate near which a cell is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellRate {
+    /// Index of the cell.
+    pub cell: u32,
+    /// Median of service times in a closed loop, every caller busy.
+    pub service_ns: Option<f64>,
+    /// The largest rate by these alone, replayed.
+    pub predicted_per_s: Option<f64>,
+    /// The rate at which its runs are; `None`: none keeps the bound.
+    pub per_s: Option<f64>,
+    /// Every rate that was tried, in order.
+    pub tried: Vec<TriedRate>,
+    /// Why it was not found, a fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A rate that was tried, in a process of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TriedRate {
+    pub per_s: f64,
+    /// Share of late queries.
+    pub late: Option<f64>,
+    /// The largest rate that its service times support.
+    pub supports_per_s: Option<f64>,
+}
+
 /// What a library said of itself in a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibrarySaid {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use statistics::Distribution;
+use statistics::largest_rate::LateCounts;
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
 use crate::device::Point;
@@ -98,6 +99,9 @@ pub struct StoredRun {
     /// What the counted samples look like; absent where there are none.
     #[serde(default)]
     pub shape: Option<Distribution>,
+    /// Queries that would be late at other rates, where the largest is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateCounts>,
     /// Codes (method 14).
     pub warnings: Vec<String>,
     /// What was read of its device in its course.
@@ -125,6 +129,7 @@ impl StoredRun {
             iterations: 1,
             late_warmup: 0,
             shape: None,
+            late: None,
             warnings: Vec::new(),
             series: Vec::new(),
             data: RunData::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use onnx::cost::Arithmetic;
 use onnx::precision::ProviderClass;
 
-use super::found::{CellFidelity, CellSearch, VariantAccuracy, VariantFile};
+use super::found::{CellFidelity, CellRate, CellSearch, VariantAccuracy, VariantFile};
 use super::roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic, cpu};
 use super::{Manifest, RuntimeUsed};
 use crate::experiment::{Device, LowerPrecision, Precision, RuntimeIndex};
@@ -41,6 +41,19 @@ impl Manifest {
             let of = self.plan.cells.get(search.cell as usize);
             of.is_some_and(|other| other.id == cell.id)
         })
+    }
+
+    /// How many queries of a cell are served at once.
+    pub fn callers_of(&self, cell: &Cell) -> u32 {
+        let (variant, load) = (self.experiment.variants.get(cell.variant().place()), self.plan.input_of(cell).load);
+        let Some((variant, load)) = variant.zip(load) else { return 1 };
+        variant.sessions.unwrap_or_else(|| load.clients().unwrap_or(1)).max(1)
+    }
+
+    /// The rate of a cell that looks for the largest.
+    pub fn rate_of(&self, cell: &Cell) -> Option<&CellRate> {
+        let rates = self.findings.rates.as_ref()?;
+        rates.cells.iter().find(|rate| self.plan.cells.get(rate.cell as usize).is_some_and(|other| other.id == cell.id))
     }
 
     /// What cells are run with, in the order of the specification, each with its name if it names any.

@@ -107,16 +107,23 @@ impl Manifest {
         manifest.findings = PassFindings::read(folder)?;
         manifest.plan.runs = manifest.findings.budget.map_or(manifest.plan.runs, |budget| budget.runs);
         manifest.check(&path)?;
-        manifest.leave_out_too_large();
+        manifest.leave_out_found();
         Ok(manifest)
     }
 
-    /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal. The file says nothing of
+    /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal, and those of which no rate keeps
+    /// the bound. The file says nothing of
     /// it: it is as it was when the record began.
-    pub(super) fn leave_out_too_large(&mut self) {
+    pub(super) fn leave_out_found(&mut self) {
         for TooLarge { cell, batch } in self.findings.rehearsal.iter().flat_map(|found| found.too_large.clone()) {
             let reason = format!("batch {batch} ran out of memory");
             self.plan.mark_skipped(cell as usize, Skip { kind: SkipKind::Memory, reason, remedy: None });
+        }
+        for found in
+            self.findings.rates.iter().flat_map(|found| found.cells.clone()).filter(|found| found.per_s.is_none())
+        {
+            let reason = found.problem.unwrap_or_else(|| "its rate was not found".to_owned());
+            self.plan.mark_skipped(found.cell as usize, Skip { kind: SkipKind::Rate, reason, remedy: None });
         }
     }
 
@@ -250,9 +257,11 @@ impl Manifest {
         let plan = &self.plan;
         let is_there = |cell: u32| (cell as usize) < plan.cells.len();
         let accuracy_fits = self.accuracy().iter().all(|known| is_there(known.cell));
+        let rates_fit = self.findings.rates.iter().flat_map(|found| &found.cells).all(|known| is_there(known.cell));
         let rehearsal_fits = |found: &Rehearsed| found.too_large.iter().all(|known| is_there(known.cell));
         if plan.fits(&self.experiment)
             && accuracy_fits
+            && rates_fit
             && self.findings.rehearsal.as_ref().is_none_or(rehearsal_fits)
             && self.definitions.len() == plan.cells.len()
             && !self.findings.sessions.is_empty()

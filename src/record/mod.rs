@@ -32,8 +32,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use findings::Finding;
 pub use findings::PassFindings;
 pub(crate) use found::{
-    BudgetUsed, CellFidelity, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview, Scored,
-    SearchEnd, Searched, SetUp, TooLarge, Tried, VariantFile,
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview,
+    Rates, Scored, SearchEnd, Searched, SetUp, TooLarge, Tried, TriedRate, VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
@@ -228,7 +228,7 @@ impl Record {
     /// When the file cannot be written.
     pub fn keep<F: Finding>(&mut self, found: F) -> Result<(), StoreError> {
         self.manifest.findings.keep(&self.folder, found)?;
-        self.manifest.leave_out_too_large();
+        self.manifest.leave_out_found();
         Ok(())
     }
 

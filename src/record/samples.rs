@@ -40,11 +40,13 @@ enum Column {
 const DURATION: &str = "dur_ns";
 
 /// The columns that hold what is in [`Samples`]. Writing and reading both follow this table.
-const COLUMNS: [(&str, Column); 4] = [
+const COLUMNS: [(&str, Column); 6] = [
     ("start_ns", Column::U64(|samples| &mut samples.start_ns)),
     (DURATION, Column::U64(|samples| &mut samples.duration_ns)),
     ("input", Column::U32(|samples| &mut samples.input)),
     ("device_ns", Column::Optional(|samples| &mut samples.device_ns)),
+    ("service_ns", Column::Optional(|samples| &mut samples.service_ns)),
+    ("late_ns", Column::Optional(|samples| &mut samples.late_ns)),
 ];
 
 /// All samples, those of a run adjacent; what is no part of a sample says which it is.
@@ -169,6 +171,7 @@ impl ByRun {
                 values.extend_from_slice(&part.u64_slice(name)?[rows]);
                 Ok(())
             })?),
+            // Records of earlier versions lack what came later.
             Column::Optional(_) if Table::is_empty_in_parquet(path, name)? => {
                 ByRun::U64(vec![[Vec::new(), Vec::new()]; runs])
             }

@@ -84,7 +84,7 @@ pub(crate) struct Page<'a> {
     pub tradeoffs_left_out: Option<String>,
     /// All other tables, by the part of the page that they stand in.
     pub sections: Vec<Section>,
-    /// Figures by their place: `speedup`, `profile`, `throughput`, `distributions`, `control`, `timelines`.
+    /// Figures by their place: `speedup`, `profile`, `varied`, `distributions`, `control`, `timelines`.
     pub figures: Figures,
     /// The latency of each cell beside its baseline's, by the `id` of the cell.
     pub against: BTreeMap<String, Against>,
@@ -132,7 +132,7 @@ pub(crate) struct Figures {
     /// Where the time of each group's cells goes; none where nothing was profiled.
     pub profile: Vec<Figure>,
     /// Items per second over the batch size; none where the batch is not varied.
-    pub throughput: Vec<Figure>,
+    pub varied: Vec<Figure>,
     /// The distributions.
     pub distributions: Vec<Figure>,
     /// The controls: one, or none without a control.
@@ -196,7 +196,7 @@ impl<'a> Page<'a> {
             figures: Figures {
                 speedup: plots.speedup.iter().map(Figure::of).collect(),
                 profile: figures(&plots.profile),
-                throughput: figures(&plots.throughput),
+                varied: figures(&plots.varied),
                 distributions: figures(&plots.distributions),
                 control: plots.control.iter().map(Figure::of).collect(),
                 timelines: figures(&plots.timelines),

@@ -7,15 +7,33 @@ use serde::{Deserialize, Serialize};
 
 use super::estimated::Estimated;
 use super::profile::Profile;
-use crate::experiment::{AxisMap, fields_schema};
+use crate::experiment::{AxisMap, Load, fields_schema};
 use crate::judge::diagnosis::Bound;
 use crate::judge::summary::{CellShape, OtherLoad};
 use crate::plan::SkipKind;
 use crate::quality::accuracy::Change;
 use crate::quality::fidelity::Fidelity;
-use crate::record::{SearchEnd, Tried};
+use crate::record::{SearchEnd, Tried, TriedRate};
 use crate::vocabulary::code::Severity;
 use crate::worker::backend::Failure;
+
+/// The load of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellLoad {
+    /// How queries came.
+    pub queries: Load,
+    /// How many were served at once.
+    pub callers: u32,
+    /// The largest rate by service times of a closed loop alone; absent unless it is looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predicted_per_s: Option<f64>,
+    /// The rate of the runs that look for the largest; absent where none keeps the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_s: Option<f64>,
+    /// The rates that were tried before, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<TriedRate>,
+}
 
 /// One cell of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +69,9 @@ pub struct Cell {
     /// The search for its batch, where the specification leaves it to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Search>,
+    /// How its queries came, if not from one caller who waited for each answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<CellLoad>,
     /// Multiply-accumulates of one inference of the model as stored; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub macs: Option<u64>,
@@ -156,6 +177,7 @@ impl Cell {
             failed: 0,
             batch: None,
             search: None,
+            load: None,
             macs: None,
             threads: 0,
             iterations: 0,

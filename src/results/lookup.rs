@@ -151,9 +151,9 @@ impl Results {
         self.rules.baseline.as_ref().is_some_and(|baseline| *baseline == self.entry(&cell.names))
     }
 
-    /// What cells are compared by where nothing is asked: latency, or items per second.
+    /// What cells are compared by where nothing is asked.
     pub(crate) fn unasked(&self) -> impl Iterator<Item = &Compared> {
-        let by = [MetricReference::LATENCY, MetricReference::of(&metric::ITEMS)].map(|metric| metric.key());
+        let by = MetricReference::UNASKED.map(|metric| metric.key());
         self.comparisons.iter().filter(move |row| by.contains(&row.metric))
     }
 

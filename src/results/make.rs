@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use onnx::precision::Kept;
 
-use super::cell::{Cell, FailureSeen, Search, Skipped, Status};
+use super::cell::{Cell, CellLoad, FailureSeen, Search, Skipped, Status};
 use super::method::Method;
 use super::metrics::{as_fact, columns, environment, metrics, named, rounded, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
@@ -159,6 +159,17 @@ fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
     manifest.accuracy().iter().flat_map(of).collect()
 }
 
+fn load(manifest: &Manifest, cell: &plan::Cell) -> Option<CellLoad> {
+    let found = manifest.rate_of(cell);
+    Some(CellLoad {
+        queries: manifest.plan.input_of(cell).load?,
+        callers: manifest.callers_of(cell),
+        predicted_per_s: found.and_then(|found| found.predicted_per_s).map(rounded),
+        per_s: found.and_then(|found| found.per_s).map(rounded),
+        tried: found.map(|found| found.tried.clone()).unwrap_or_default(),
+    })
+}
+
 fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
     let names = manifest.plan.coordinates(cell);
     let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
@@ -181,6 +192,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         failed: summary.runs.failed,
         batch: manifest.batch_of(cell),
         search: manifest.search_of(cell).map(|search| Search { end: search.end, tried: search.tried.clone() }),
+        load: load(manifest, cell),
         macs: manifest.cost(cell).and_then(|cost| cost.macs),
         threads: manifest.threads_of(cell),
         iterations: summary.iterations,

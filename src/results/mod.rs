@@ -44,7 +44,7 @@ pub use crate::judge::profile::{Arena, Memory};
 pub(crate) use crate::judge::profile::{DROWNED, INFLATED, group as operator_group};
 pub(crate) use crate::judge::summary::{CellShape, LEAST_RUNS};
 pub(crate) use cell::names_schema;
-pub use cell::{Cell, CodeSeen, FailureSeen, Search, Skipped, Status};
+pub use cell::{Cell, CellLoad, CodeSeen, FailureSeen, Search, Skipped, Status};
 pub use estimated::Estimated;
 pub(crate) use estimated::interval;
 pub use judged::{

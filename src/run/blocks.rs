@@ -59,17 +59,20 @@ fn one_run(
     let Turn { arm, run, .. } = *turn;
     let measure = job.measure();
     let iterations = job.iterations(cell);
+    let load = job.load_of_run(cell, run);
     let plan = RunPlan {
         request: job.request(cell, arm, run),
         warmup: measure.warmup,
         at_least: job.least_warmup(cell),
         iterations,
         stop: Some(measure.stop),
+        load: load.as_ref().map(|load| (load.queries.clone(), load.inferences)),
         afterwards: afterwards(job, cell, turn),
         outputs: None,
     };
     let worker = session.run_cell(job, cell, (arm, run), &plan)?;
-    let slot = Slot { position, iterations, ..Slot::of(job, cell, arm, run) };
+    let served = load.and_then(|load| load.served(job, cell));
+    let slot = Slot { position, iterations, served, ..Slot::of(job, cell, arm, run) };
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
 }
 

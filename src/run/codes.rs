@@ -8,9 +8,11 @@ use statistics::steady::LateWarmup;
 use crate::experiment::Cache;
 use crate::machine::clock::ClockQuality;
 use crate::record::{Arm, StoredRun};
+use crate::run::served::Served;
 use crate::vocabulary::code::{Code, LIMITS, SLOW_CLOCK_NS};
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::measure::batching::iterations_per_sample;
+use crate::worker::measure::stop::StopReason;
 
 /// A run whose metrics and shape are there, and by what it was measured.
 pub(super) struct Seen<'a> {
@@ -19,6 +21,8 @@ pub(super) struct Seen<'a> {
     pub(super) late: LateWarmup,
     /// What the caches held when a sample began.
     pub(super) cache: Cache,
+    /// How queries came, if not from one caller who waited.
+    pub(super) served: Option<Served>,
 }
 
 /// A code, and whether a run calls for it.
@@ -33,6 +37,20 @@ const OF_MEASUREMENT: [Rule; 5] = [
     (Code::NondeterministicOutput, |seen| seen.changes_its_outputs()),
 ];
 
+/// What queries show.
+const OF_LOAD: [Rule; 4] = [
+    (Code::Saturated, |seen| seen.run.data.stop_reason == Some(StopReason::Saturated)),
+    (Code::ShortLoad, |seen| seen.served.is_some_and(|served| served.is_short)),
+    (Code::LateIssue, |seen| seen.is_issued_late()),
+    (Code::Little, |seen| seen.metric(metric::LITTLE).is_some_and(|ratio| (ratio - 1.0).abs() > LOST)),
+];
+
+/// Of latencies, or of their bound.
+const LATE: f64 = 0.01;
+
+/// Of what Little's law says.
+const LOST: f64 = 0.05;
+
 /// What cold caches forbid; it comes last.
 const OF_CACHE: Rule = (Code::ColdUnresolved, |seen| seen.cache == Cache::Cold && seen.is_too_short());
 
@@ -40,6 +58,7 @@ const OF_CACHE: Rule = (Code::ColdUnresolved, |seen| seen.cache == Cache::Cold &
 pub(super) fn of_run(seen: &Seen<'_>) -> Vec<Code> {
     let holds = |(code, rule): &Rule| rule(seen).then_some(*code);
     let mut codes: Vec<Code> = OF_MEASUREMENT.iter().filter_map(holds).collect();
+    codes.extend(OF_LOAD.iter().filter_map(holds));
     codes.extend(of_environment(seen));
     codes.extend(holds(&OF_CACHE));
     codes
@@ -66,6 +85,12 @@ impl Seen<'_> {
     fn changes_its_outputs(&self) -> bool {
         let hashes = self.run.data.output_hash.as_ref().zip(self.run.data.output_hash_after.as_ref());
         hashes.is_some_and(|(before, after)| before != after)
+    }
+
+    fn is_issued_late(&self) -> bool {
+        let bound = self.served.and_then(|served| served.load.bound()).map(|bound| bound.limit.0 as f64);
+        let of = bound.or_else(|| self.metric(metric::LATENCY));
+        self.metric(metric::LATENESS).zip(of).is_some_and(|(lateness, of)| lateness > LATE * of)
     }
 
     /// Whether the clock cannot resolve one iteration, by the end of the warm-up; only warm ones can be timed together.
@@ -99,7 +124,7 @@ mod tests {
     }
 
     fn seen(run: &StoredRun) -> Vec<Code> {
-        of_run(&Seen { run, late: LateWarmup::default(), cache: Cache::Warm })
+        of_run(&Seen { run, late: LateWarmup::default(), cache: Cache::Warm, served: None })
     }
 
     #[test]
@@ -140,7 +165,7 @@ mod tests {
 
     #[test]
     fn runs_raise_the_codes_that_the_table_gives_them() {
-        let rules = OF_MEASUREMENT.iter().chain([&OF_CACHE]).map(|(code, _)| *code);
+        let rules = OF_MEASUREMENT.iter().chain(&OF_LOAD).chain([&OF_CACHE]).map(|(code, _)| *code);
         let mut raised: Vec<Code> = rules.chain(LIMITS.iter().map(|(_, _, code)| *code)).collect();
         raised.sort_by_key(|code| crate::vocabulary::code::rank(code.name()));
         raised.dedup();

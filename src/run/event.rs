@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::experiment::{Grade, Precision};
 use crate::plan::Plan;
-use crate::record::{BudgetUsed, Manifest, StoredRun, Tried};
+use crate::record::{BudgetUsed, CellRate, Manifest, StoredRun, Tried};
 
 /// Something happened. Borrowed data belongs to the runner.
 #[derive(Debug)]
@@ -52,6 +52,13 @@ pub enum Event<'a> {
     Searched {
         /// What was found.
         manifest: &'a Manifest,
+    },
+    /// The rate near which the runs of a cell are was found.
+    RateFound {
+        /// Path of the cell.
+        cell: &'a str,
+        /// What was found.
+        rate: &'a CellRate,
     },
     /// The rehearsal has run one cell.
     Rehearsed {

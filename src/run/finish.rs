@@ -8,6 +8,7 @@ use statistics::stopping::precision_reached;
 
 use super::codes;
 use super::job::Job;
+use super::served::{self, Served};
 use crate::experiment::{Cache, Stop};
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Outcome, StoredRun};
@@ -35,13 +36,15 @@ pub(crate) struct Slot {
     pub cache: Cache,
     /// Something comes between samples that is no work of the cell, so that there is no rate.
     pub pauses: bool,
+    /// How queries came, if not from one caller who waited.
+    pub served: Option<Served>,
 }
 
 impl Slot {
     /// Of one run that is alone, with one iteration in each sample.
     pub(crate) fn of(job: &Job, cell: &Cell, arm: Arm, run: u32) -> Self {
         let (session, cache, pauses) = (job.session(), job.measure().cache, job.pauses());
-        Slot { cell: cell.id, arm, run, position: 0, session, iterations: 1, cache, pauses }
+        Slot { cell: cell.id, arm, run, position: 0, session, iterations: 1, cache, pauses, served: None }
     }
 }
 
@@ -65,8 +68,19 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         position: slot.position,
         ..StoredRun::not_started(slot.cell, slot.arm, slot.run, slot.session, outcome)
     };
-    let late = mark_late_warmup(&mut run);
-    derive_metrics(&mut run, batch_size, slot.pauses);
+    let is_served = slot.served.filter(|_| run.outcome == Outcome::Completed);
+    let late = match is_served {
+        // The queue was empty at first, which is known, and its latencies go up and down slowly, which is none of late warm-up.
+        Some(served) => {
+            served::derive(&mut run, served, batch_size);
+            LateWarmup::default()
+        }
+        None => {
+            let late = mark_late_warmup(&mut run);
+            derive_metrics(&mut run, batch_size, slot.pauses);
+            late
+        }
+    };
     if let Some(watched) = worker.watched {
         let inferences = run.data.measured.len() as u64 * u64::from(run.iterations);
         run.data.metrics.extend(watched.metrics(inferences));
@@ -76,7 +90,7 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
     run.shape = Distribution::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
     run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
-    let codes = codes::of_run(&codes::Seen { run: &run, late, cache: slot.cache });
+    let codes = codes::of_run(&codes::Seen { run: &run, late, cache: slot.cache, served: slot.served });
     run.warnings.extend(codes.into_iter().map(String::from));
     run
 }
@@ -156,7 +170,17 @@ mod tests {
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");
-        Slot { cell, arm: Arm::Main, run: 3, position: 1, session: 0, iterations: 4, cache: Cache::Warm, pauses: false }
+        Slot {
+            cell,
+            arm: Arm::Main,
+            run: 3,
+            position: 1,
+            session: 0,
+            iterations: 4,
+            cache: Cache::Warm,
+            pauses: false,
+            served: None,
+        }
     }
 
     fn found(data: RunData) -> WorkerRun {

@@ -8,6 +8,7 @@ use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation
 
 use super::Job;
 use super::need::per_round;
+use super::rounds::longest;
 use crate::experiment::{Cache, Design, Measure, Rebuild};
 use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use crate::record::{Outcome, StoredRun};
@@ -93,6 +94,7 @@ fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
 /// makes of them.
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let measure = job.measure();
+    let load = job.load_of_run(cell, 0);
     // What the rehearsal built no run builds again.
     let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
     let seen = CellForecast {
@@ -101,7 +103,9 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
         noise: noise(pilot).unwrap_or(0.0),
         source: Source::Rehearsal,
     };
-    time_of_seen_run(measure, seen, job.least_warmup(cell))
+    let time = time_of_seen_run(measure, seen, job.least_warmup(cell));
+    let of_load = load.map(|load| load.expected.0.saturating_sub(longest(measure.stop).0));
+    Nanos(time.0.saturating_add(of_load.unwrap_or(0)))
 }
 
 /// What the pilot took from the start of its process to the end of its first inference.

@@ -19,6 +19,7 @@ pub(crate) mod finish;
 mod forecast;
 mod interleaved;
 pub(crate) mod job;
+mod load;
 mod model;
 mod need;
 mod passes;
@@ -28,6 +29,7 @@ mod provenance;
 mod request;
 mod rounds;
 pub(crate) mod schedule;
+mod served;
 mod session;
 pub(crate) mod verify;
 

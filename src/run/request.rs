@@ -23,6 +23,8 @@ impl Job {
             slowdown: self.variant(cell).slowdown.0,
             evict_bytes: self.evict_bytes(),
             cpus: self.cpus(cell, arm, run),
+            callers: self.callers(cell),
+            shares_session: self.variant(cell).shared_session,
             metrics: self.own_metrics(),
             ..self.request_on(cell, arm, run, self.tensors(cell))
         }

@@ -158,14 +158,16 @@ impl<'a> Session<'a> {
     fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = job.measure();
-        let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return measure.timeout };
+        // A queue may need more queries than a run has time for by itself.
+        let timeout = measure.timeout.max(job.time_for_load(cell));
+        let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return timeout };
         let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
         // Twice, since what follows the samples takes its time too.
         let most = 2 * (most_time_of_run(measure).to_duration() + forecast::start_time(pilot).to_duration());
         let needed = expected.max(most) + STARTING;
         let left = deadline.saturating_duration_since(Instant::now());
         // In whole seconds, since a message tells it.
-        Nanos::from_duration(Duration::from_secs((left + needed).as_secs() + 1)).min(measure.timeout)
+        Nanos::from_duration(Duration::from_secs((left + needed).as_secs() + 1)).min(timeout)
     }
 
     /// One run of a cell in a process of its own; it fails without one where the cell has no usable file.

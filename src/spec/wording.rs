@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{DocumentPath, Node, Step, key_span, value_span};
-use super::form::{DURATION_PATTERN, NAME_PATTERN, PYTHON_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN};
+use super::form::{
+    DURATION_PATTERN, NAME_PATTERN, PYTHON_PATTERN, RATE_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN,
+};
 use super::misplaced;
 use super::name::fitting_name;
 use super::problem::{Problem, Sources};
@@ -177,6 +179,10 @@ impl Wording<'_> {
                 let digits = written.chars().count();
                 let message = format!("{name} is not a SHA-256: it has {digits} characters");
                 self.at_value(place, message).with_hint("write all 64 hexadecimal digits, as `sha256sum` prints them")
+            }
+            RATE_PATTERN => {
+                let message = format!("{name} is {}, which is not a rate", quote(&written));
+                self.at_value(place, message).with_hint("write for example `50/s`, `3000/min` or `largest`")
             }
             PYTHON_PATTERN => {
                 let message = format!("{name} is {}; it must be a module and what stands in it", quote(&written));

@@ -155,6 +155,13 @@ pub struct RunArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Put the models under a load: queries a second, or `largest`, the largest rate that keeps `--p99`. A quick look predicts that
+    /// from service times.
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// The bound on the 99th percentile of latency for `--rate`.
+    #[arg(long, value_name = "TIME", requires = "rate")]
+    pub p99: Option<String>,
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
@@ -195,6 +202,16 @@ pub struct RunArgs {
     /// The specification is in no file, so that its report is not one to commit.
     #[arg(skip)]
     pub has_no_file: bool,
+}
+
+impl RunArgs {
+    /// The same with the load as changes to the specification.
+    pub(crate) fn with_load(mut self) -> Self {
+        let load = [("rate", self.rate.take()), ("bound.p99", self.p99.take())];
+        let changes = load.into_iter().filter_map(|(key, value)| Some(format!("measure.load.{key}={}", value?)));
+        self.overrides.set.extend(changes);
+        self
+    }
 }
 
 /// A name that can be part of a folder's name.

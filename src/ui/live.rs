@@ -13,13 +13,13 @@ use crate::judge::compare::{ComparisonRules, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::{Plan, SkipKind};
 use crate::record::revision::NoRevision;
-use crate::record::{Arm, BudgetUsed, Manifest, Outcome, StoredRun};
+use crate::record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
 use crate::report::batch_search;
-use crate::report::format::{count, percent};
+use crate::report::format::{amount, count, percent};
 use crate::report::page::{Overview, accuracy_lines, executed_by};
 use crate::results;
 use crate::run::event::Event;
-use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::metric::{MetricReference, Unit};
 use crate::vocabulary::printable::printable;
 use crate::worker::backend;
 
@@ -65,6 +65,7 @@ impl<'a> Live<'a> {
             }
             Event::BatchTried { cell, tried } => self.spin("searching", format!("{cell}: batch {}", tried.batch)),
             Event::Searched { manifest } => self.searched(manifest),
+            Event::RateFound { cell, rate } => self.rate_found(cell, rate),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
             Event::Scoring { done, total } => {
@@ -163,6 +164,22 @@ impl<'a> Live<'a> {
             let cell = manifest.plan.cells.get(search.cell as usize).map(|cell| manifest.plan.path(cell));
             self.ui.labelled("batch", &format!("{}: {}", cell.unwrap_or_default(), batch_search::found(search)));
         }
+    }
+
+    /// The rate near which the runs of a cell are, or why there is none.
+    fn rate_found(&mut self, cell: &str, rate: &CellRate) {
+        self.finish();
+        let found = match (&rate.problem, rate.per_s) {
+            (Some(problem), _) => problem.clone(),
+            (None, Some(per_s)) => {
+                let predicted = rate.predicted_per_s.unwrap_or(per_s);
+                let runs = format!("; runs are at {}", amount(Unit::PerSecond, per_s));
+                let runs = if rate.tried.is_empty() { String::new() } else { runs };
+                format!("predicted {}{runs}", amount(Unit::PerSecond, predicted))
+            }
+            (None, None) => return,
+        };
+        self.ui.labelled("rate", &format!("{cell}: {found}"));
     }
 
     /// Says on a terminal what takes a while.

@@ -6,6 +6,7 @@
 mod device;
 mod device_time;
 mod environment;
+mod load;
 mod operator;
 mod own;
 mod reference;
@@ -14,6 +15,7 @@ mod written;
 pub use device::*;
 pub use device_time::*;
 pub use environment::*;
+pub use load::*;
 pub use own::OwnMetric;
 pub use reference::{MetricReference, ReferenceError, Statistic};
 pub use written::{Difference, ValueKind, read_value};
@@ -151,7 +153,7 @@ pub const LATENCY: Metric = metric(
     "latency",
     Nanoseconds,
     LowerIsBetter,
-    "median over a run's counted samples of the time that one inference takes, inputs and outputs bound beforehand; service time of a closed loop, one stream",
+    "median over a run's counted samples of the time that one inference takes, inputs and outputs bound beforehand; service time of a closed loop, one stream; under a load the time from when a query was due to its answer",
 );
 /// Inferences per second of one stream.
 pub const THROUGHPUT: Metric = metric(
@@ -159,11 +161,11 @@ pub const THROUGHPUT: Metric = metric(
     "batches/s",
     PerSecond,
     HigherIsBetter,
-    "inferences completed per second between the first and the last counted sample, one stream; gaps count, but not those of a program that takes its samples in slices",
+    "inferences completed per second between the first and the last counted sample, one stream or, under a load, all callers; gaps count, but not those of a program that takes its samples in slices",
 );
 /// Items per second of one stream.
 pub const ITEMS: Metric =
-    metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size, one stream");
+    metric("items_per_s", "items/s", PerSecond, HigherIsBetter, "throughput times the batch size");
 /// From starting the worker process to its first answer.
 pub const SPAWN: Metric = procedure(metric(
     "spawn_ns",
@@ -355,11 +357,16 @@ pub const METRICS: &[Metric] = &[
     LATENCY,
     THROUGHPUT,
     ITEMS,
+    LARGEST_RATE,
+    LATE_SHARE,
+    SERVICE,
+    EARLY_STOPPING,
     SPAWN,
     LOAD,
     FIRST_INFERENCE,
     TIME_TO_STEADY,
     PEAK_RSS,
+    SESSION_MEMORY,
     CPU_TIME,
     USER_TIME,
     SYSTEM_TIME,
@@ -385,6 +392,8 @@ pub const METRICS: &[Metric] = &[
     WARMUP_SAMPLES,
     PRECISION,
     INPUT_POOL,
+    LATENESS,
+    LITTLE,
     MODEL_SIZE,
     FIDELITY_COSINE,
     FIDELITY_EQUAL,

@@ -182,6 +182,14 @@ impl<W: Write> Worker<W> {
                 reply.samples(SamplePhase::Measure, measured.samples)?;
                 reply.send(checked.into_answer(Some(measured.reason)))
             }
+            Command::Load { queries, inferences } => {
+                let cell = reply.cell()?;
+                let served = cell.serve(&queries, inferences.max(1))?;
+                let (values, checked) = (cell.used()?, cell.check()?);
+                reply.send(Answer::Metrics { values })?;
+                reply.samples(SamplePhase::Measure, served.samples)?;
+                reply.send(checked.into_answer(Some(served.reason)))
+            }
             Command::Slice { time, samples, iterations } => {
                 let columns = reply.cell()?.slice(time, samples, iterations.max(1))?;
                 reply.samples(SamplePhase::Measure, columns)?;
@@ -273,6 +281,7 @@ mod tests {
     use super::*;
     use crate::experiment::{Mock, Stop, Warmup};
     use crate::vocabulary::quantity::Nanos;
+    use crate::worker::measure::load::Queries;
     use crate::worker::measure::stop::StopReason;
     use crate::worker::validator::ResponseValidator;
 
@@ -316,6 +325,28 @@ mod tests {
         assert_eq!((data.warmup.len(), data.measured.len()), (many as usize, many as usize + 15));
         assert_eq!((data.slices, data.stop_reason), (vec![4, 4], Some(StopReason::Samples)));
         assert!(validator.run.ranges.is_some_and(|ranges| ranges.contains_key("output")));
+    }
+
+    #[test]
+    fn queries_are_answered_with_samples_that_overlap() {
+        let mut worker = Worker { out: Vec::new(), cell: None };
+        let mut validator = ResponseValidator::default();
+        let queries = Queries::Open { due_ns: vec![0, 500, 600], give_up_ns: u64::MAX };
+        for command in [
+            Command::HELLO,
+            Command::Prepare { cell: cell() },
+            Command::Load { queries, inferences: 1 },
+            Command::Finish,
+        ] {
+            validator.expect(&command).expect("announced");
+            assert!(worker.obey(command).is_ok());
+            for line in std::mem::take(&mut worker.out).split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                validator.accept(serde_json::from_slice(line).expect("an answer")).expect("one that belongs");
+            }
+        }
+        let data = validator.run.data;
+        assert_eq!(data.measured.duration_ns, [1_000, 1_500, 2_400]);
+        assert_eq!((data.measured.service_ns, data.stop_reason), (vec![1_000; 3], Some(StopReason::Samples)));
     }
 
     #[test]

@@ -27,6 +27,8 @@ enum Rule {
         at_least: Nanos,
     },
     Measure(Stop),
+    /// No more queries than these.
+    Load(usize),
     Slice {
         time: Nanos,
         samples: u32,
@@ -46,6 +48,7 @@ impl ExpectedAnswers {
     /// Before the first answer.
     pub(super) fn of(command: &Command) -> Self {
         let rule = match *command {
+            Command::Load { ref queries, .. } => Rule::Load(queries.most()),
             Command::Warm { rule, at_least, .. } => Rule::Warm { rule, at_least },
             Command::Measure { rule, .. } | Command::Profile { rule, .. } => Rule::Measure(rule),
             Command::Slice { time, samples, .. } => Rule::Slice { time, samples },
@@ -54,6 +57,7 @@ impl ExpectedAnswers {
         let (warmup, counted) = match rule {
             Rule::Warm { rule: Warmup::Samples { count }, .. } => (count as usize, 0),
             Rule::Measure(rule) => (warm::MOST_KEPT, rule.most_samples()),
+            Rule::Load(most) => (0, most),
             Rule::Slice { samples, .. } => (warm::MOST_KEPT, samples as usize),
             Rule::Warm { .. } | Rule::None => (warm::MOST_KEPT, 0),
         };
@@ -61,7 +65,10 @@ impl ExpectedAnswers {
         // Whatever was asked for, one is taken.
         let may_take_no_time = matches!(
             command,
-            Command::Measure { iterations: 1, .. } | Command::Slice { iterations: 1, .. } | Command::Profile { .. }
+            Command::Load { .. }
+                | Command::Measure { iterations: 1, .. }
+                | Command::Slice { iterations: 1, .. }
+                | Command::Profile { .. }
         );
         let (warmup, counted) = (count(warmup), count(counted.max(1)));
         ExpectedAnswers { command: command.name(), warmup, counted, rule, may_take_no_time }
@@ -79,14 +86,17 @@ impl ExpectedAnswers {
             (C::Hello, Answer::Hello { .. }) | (C::Prepare, Answer::Ready { .. }) => Ok(true),
             (C::Prepare, Answer::Phase { name: Phase::Load })
             | (C::Warm, Answer::Phase { name: Phase::Warm })
-            | (C::Measure | C::Slice | C::Profile, Answer::Phase { name: Phase::Measure })
-            | (C::Prepare | C::Measure | C::Check | C::Afterwards, Answer::Metrics { .. })
+            | (C::Measure | C::Load | C::Slice | C::Profile, Answer::Phase { name: Phase::Measure })
+            | (C::Prepare | C::Measure | C::Load | C::Check | C::Afterwards, Answer::Metrics { .. })
             | (C::Profile, Answer::Nodes { .. } | Answer::Memory { .. })
             | (C::ActivationRanges, Answer::Ranges { .. }) => Ok(false),
             (C::Warm | C::Measure | C::Profile, Answer::Samples { phase: SamplePhase::Warmup, columns }) => {
                 self.warmup.add(columns.len(), self.command).map(|()| false)
             }
-            (C::Measure | C::Slice | C::Profile, Answer::Samples { phase: SamplePhase::Measure, columns }) => {
+            (
+                C::Measure | C::Load | C::Slice | C::Profile,
+                Answer::Samples { phase: SamplePhase::Measure, columns },
+            ) => {
                 if columns.duration_ns.contains(&0) && !self.may_take_no_time {
                     return Err(format!("`{}` gave a counted sample that took no time", self.command.word()));
                 }
@@ -114,10 +124,11 @@ impl ExpectedAnswers {
         };
         let command = self.command;
         let word = command.word();
-        let looks_at_outputs = matches!(command, CommandName::Measure | CommandName::Check);
+        let looks_at_outputs = matches!(command, CommandName::Measure | CommandName::Load | CommandName::Check);
+        let samples = matches!(command, CommandName::Measure | CommandName::Load | CommandName::Profile);
         let parts = [
             ("how the warm-up ended", warmup.is_some(), command == CommandName::Warm),
-            ("why sampling ended", reason.is_some(), matches!(command, CommandName::Measure | CommandName::Profile)),
+            ("why sampling ended", reason.is_some(), samples),
             ("a hash of the outputs", output_hash.is_some(), looks_at_outputs),
         ];
         for (what, is_there, belongs) in parts {
@@ -130,9 +141,7 @@ impl ExpectedAnswers {
         if !non_finite.is_empty() && !looks_at_outputs {
             return Err(format!("`{word}` ended with names of outputs, which do not belong to it"));
         }
-        if matches!(command, CommandName::Measure | CommandName::Slice | CommandName::Profile)
-            && self.counted.taken == 0
-        {
+        if command.takes_counted_samples() && self.counted.taken == 0 {
             return Err(format!("`{word}` ended without a counted sample"));
         }
         let wrong = match (self.rule, *warmup, *reason) {
@@ -171,7 +180,8 @@ mod tests {
     fn samples(phase: SamplePhase, number: u64) -> Answer {
         let start_ns: Vec<u64> = (0..number).collect();
         let input = vec![0; start_ns.len()];
-        let columns = Samples { duration_ns: start_ns.iter().map(|_| 1).collect(), start_ns, input, device_ns: vec![] };
+        let columns =
+            Samples { duration_ns: start_ns.iter().map(|_| 1).collect(), start_ns, input, ..Samples::default() };
         Answer::Samples { phase, columns }
     }
 
@@ -203,6 +213,13 @@ mod tests {
             (Command::Warm { rule: Warmup::Samples { count: 3 }, at_least, iterations }, done(true, false, false)),
             (
                 Command::Measure { rule: Stop::Samples { count: 3, max_time: time }, iterations },
+                done(false, true, true),
+            ),
+            (
+                Command::Load {
+                    queries: crate::worker::measure::load::Queries::Open { due_ns: vec![0, 1, 2], give_up_ns: 9 },
+                    inferences: 1,
+                },
                 done(false, true, true),
             ),
             (Command::Slice { time, samples: 3, iterations }, Answer::done()),
@@ -263,7 +280,7 @@ mod tests {
             assert_eq!(allowed(&command, &counted), name.takes_counted_samples(), "{name:?}");
             assert_eq!(
                 allowed(&command, &metrics),
-                matches!(name, CommandName::Measure | CommandName::Check | CommandName::Afterwards),
+                matches!(name, CommandName::Measure | CommandName::Load | CommandName::Check | CommandName::Afterwards),
                 "{name:?}"
             );
             assert!(!allowed(&command, &late), "{name:?}");

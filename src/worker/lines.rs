@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Read};
 pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// Samples in one line at most; a longer step sends several.
-pub(super) const SAMPLES_IN_LINE: usize = 1 << 16;
+pub(super) const SAMPLES_IN_LINE: usize = 1 << 15;
 
 /// Nodes in one line at most, names of a thousand letters and shapes included.
 pub(super) const NODES_IN_LINE: usize = 1 << 12;
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_line_of_samples_with_the_longest_numbers_fits() {
-        let bytes_of_a_sample = 3 * (u64::MAX.to_string().len() + 1) + u32::MAX.to_string().len() + 1;
+        let bytes_of_a_sample = 5 * (u64::MAX.to_string().len() + 1) + u32::MAX.to_string().len() + 1;
         assert!(SAMPLES_IN_LINE * bytes_of_a_sample * 3 <= LONGEST_LINE);
     }
 }

@@ -23,9 +23,10 @@ use crate::machine::probe::{OwnState, OwnTotals, Usage};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::trace::{Arena, NodeTime, Resident};
-use crate::worker::backend::{self, Backend, CellRequest, Failure, Phase, TensorRequest};
+use crate::worker::backend::{self, Backend, Caller, CellRequest, Failure, Phase, TensorRequest};
 use crate::worker::measure::Samples;
 use crate::worker::measure::cold::Eviction;
+use crate::worker::measure::load::{Queries, Served, serve};
 use crate::worker::measure::sampler::Sampler;
 use crate::worker::measure::slice::take_slice;
 use crate::worker::measure::stop::{MOST_RESERVED, Measured, Sampling};
@@ -34,6 +35,8 @@ use crate::worker::measure::warm::{self, Warmed};
 /// A loaded cell.
 pub(super) struct Loaded {
     backend: Box<dyn Backend>,
+    /// What serves queries beside it.
+    callers: Vec<Caller>,
     /// What it is fed.
     tensors: Vec<TensorRequest>,
     clock: AnyClock,
@@ -139,10 +142,20 @@ impl Loaded {
             output_hash: Some(hash_outputs(&outputs)),
             non_finite: non_finite(&outputs).into_iter().chain(survey.non_finite).collect(),
         };
+        // Now that the shapes of outputs are known.
+        let before_others = backend.usage().peak_resident_bytes;
+        let others = (1..request.callers).map(|_| backend.another(request.shares_session));
+        let callers = others.collect::<Result<Vec<Caller>, Failure>>()?;
+        let resident = before_others.zip(backend.usage().peak_resident_bytes);
+        if let (Some((before, after)), false, others @ 1..) = (resident, request.shares_session, callers.len()) {
+            let each = after.saturating_sub(before) as f64 / others as f64;
+            values.insert(metric::SESSION_MEMORY.name.to_owned(), each);
+        }
         let cold = request.evict_bytes.map(|bytes| Cold::new(bytes, &clock, backend.usage())).transpose()?;
         let sample_ns = first - origin;
         let cell = Loaded {
             backend: ManuallyDrop::into_inner(backend),
+            callers,
             tensors: request.tensors.clone(),
             clock,
             quality,
@@ -186,6 +199,18 @@ impl Loaded {
         let busy_ns = if self.backend.pauses() { durations.sum() } else { measured.span_ns() };
         self.look_back(before, taken, busy_ns, iterations);
         Ok(measured)
+    }
+
+    /// Serves queries, with the callers that were made beside it.
+    pub(super) fn serve(&mut self, queries: &Queries, inferences: u32) -> Result<Served, Failure> {
+        self.backend.begin(Phase::Measure)?;
+        let before = self.look();
+        let (backend, callers) = (self.backend.as_mut(), &mut self.callers);
+        let served = serve(backend, callers, &self.clock, self.origin, queries, inferences)?;
+        let ends = served.samples.start_ns.iter().zip(&served.samples.duration_ns).map(|(start, took)| start + took);
+        let span = ends.max().unwrap_or(0) - served.samples.start_ns.first().copied().unwrap_or(0);
+        self.look_back(before, served.samples.len(), span, inferences);
+        Ok(served)
     }
 
     /// Takes counted samples for a while.
@@ -426,6 +451,7 @@ mod tests {
         let asked = Rc::new(RefCell::new(Vec::new()));
         let mut cell = Loaded {
             backend: Box::new(Recorder(Rc::clone(&asked))),
+            callers: Vec::new(),
             tensors: Vec::new(),
             clock: AnyClock::Host(HostClock::start()),
             quality: ClockQuality { overhead_ns: 1, resolution_ns: 1 },

@@ -12,6 +12,7 @@ use crate::device::Watch;
 use crate::experiment::{Stop, Warmup};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
+use crate::worker::measure::load::Queries;
 
 /// What one run does.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct RunPlan {
     pub iterations: u32,
     /// When it stops; `None` in the rehearsal, which takes no counted samples.
     pub stop: Option<Stop>,
+    /// How queries come meanwhile, and inferences of each; `None`: one caller waits for each answer.
+    pub load: Option<(Queries, u32)>,
     /// What is measured after its samples.
     pub afterwards: Afterwards,
     /// Where to write the outputs, if wanted.
@@ -35,7 +38,7 @@ impl RunPlan {
     /// One that ends after its warm-up, with one iteration in each sample.
     pub fn warming(request: CellRequest, warmup: Warmup) -> Self {
         let (at_least, afterwards) = (Nanos(0), Afterwards::default());
-        RunPlan { request, warmup, at_least, iterations: 1, stop: None, afterwards, outputs: None }
+        RunPlan { request, warmup, at_least, iterations: 1, stop: None, load: None, afterwards, outputs: None }
     }
 }
 
@@ -64,7 +67,11 @@ fn carry_out(worker: &mut WorkerSession<'_>, plan: &RunPlan, tick: Tick<'_>) -> 
     worker.prepare(plan.request.clone(), tick)?;
     worker.ask(&Command::Warm { rule, at_least, iterations }, tick)?;
     if let Some(rule) = plan.stop {
-        worker.ask(&Command::Measure { rule, iterations }, tick)?;
+        let command = match plan.load.clone() {
+            Some((queries, inferences)) => Command::Load { queries, inferences },
+            None => Command::Measure { rule, iterations },
+        };
+        worker.ask(&command, tick)?;
     }
     if let Some(command) = plan.afterwards.command() {
         worker.ask(&command, tick)?;

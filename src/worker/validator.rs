@@ -179,14 +179,17 @@ impl ResponseValidator {
     /// Time goes on from each sample to the next, whatever phase they are of, and not faster than here.
     fn check_samples(&mut self, phase: SamplePhase, columns: &Samples, name: CommandName) -> Result<(), Failure> {
         columns
-            .check_after(self.run.data.samples_mut(phase), self.last_end)
+            .check_after(self.run.data.samples_mut(phase), self.last_end, name == CommandName::Load)
             .map_err(|problem| protocol(format!("`{}` gave samples that are none: {problem}", name.word())))?;
         if let Some(input) = columns.input.iter().find(|input| **input >= self.input_sets.max(1)) {
             let sets = self.input_sets;
             return Err(protocol(format!("`{}` gave a sample of input set {input} of {sets}", name.word())));
         }
         if let (Some(start), Some(duration)) = (columns.start_ns.last(), columns.duration_ns.last()) {
-            self.last_end = start + duration;
+            self.last_end = match name {
+                CommandName::Load => self.last_end.max(*start),
+                _ => start + duration,
+            };
         }
         match self.environment.zip(self.greeted).and_then(|(environment, greeted)| environment.elapsed(greeted)) {
             Some(here) if self.last_end > (here.as_nanos() as f64 * CLOCKS_DIFFER) as u64 + READING_NS => {
@@ -282,7 +285,7 @@ mod tests {
         let (duration_ns, input) = (vec![1; start_ns.len()], vec![0; start_ns.len()]);
         Answer::Samples {
             phase,
-            columns: Samples { start_ns: start_ns.to_vec(), duration_ns, input, device_ns: vec![] },
+            columns: Samples { start_ns: start_ns.to_vec(), duration_ns, input, ..Samples::default() },
         }
     }
 

@@ -28,6 +28,7 @@ mod inputs;
 mod judging;
 mod keeping;
 mod limits;
+mod load;
 mod monitors;
 mod need;
 mod onnxruntime;

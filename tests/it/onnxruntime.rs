@@ -51,6 +51,8 @@ fn run_model_with(
         evict_bytes: None,
         cpus: None,
         profiled: false,
+        callers: 1,
+        shares_session: false,
         metrics: Vec::new(),
     };
     let plan = RunPlan {
@@ -59,6 +61,7 @@ fn run_model_with(
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 20, max_time: Nanos::from_secs(10) }),
+        load: None,
         afterwards: Afterwards::default(),
         outputs: Some(folder.path().to_owned()),
     };

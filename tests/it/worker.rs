@@ -66,6 +66,7 @@ fn whole_run(launch: &Launch, request: CellRequest) -> WorkerRun {
         at_least: Nanos(0),
         iterations: 1,
         stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
+        load: None,
         afterwards: Afterwards::default(),
         outputs: None,
     };
@@ -262,6 +263,7 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
         at_least: Nanos(0),
         iterations: 1,
         stop: None,
+        load: None,
         afterwards: Afterwards::default(),
         outputs: None,
     };

@@ -69,7 +69,7 @@ pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &ComparisonRules) 
     let control = |(index, double): (&u32, &crate::judge::summary::Double)| {
         let cell = *index as usize;
         let other = double.twin.as_ref().or_else(|| summary.cells.get(cell))?;
-        let paired = paired(other, &double.summary, MetricReference::LATENCY, terms)?;
+        let paired = paired(other, &double.summary, other.compared_by(&double.summary), terms)?;
         let excludes_one = paired.interval.is_some_and(|interval| !interval.contains(0.0));
         Some(Control {
             cell,

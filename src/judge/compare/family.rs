@@ -6,7 +6,7 @@ use statistics::omnibus::welch_anova;
 
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::vocabulary::metric::{ITEMS, MetricReference};
+use crate::vocabulary::metric::MetricReference;
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,10 +31,8 @@ fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
     let mut cells = group.cells.iter().filter_map(known);
     let first = cells.next()?;
     // By what they are compared.
-    let metric = match cells.any(|other| other.has_another_batch(first)) {
-        true => MetricReference::of(&ITEMS),
-        false => MetricReference::LATENCY,
-    };
+    let others = cells.map(|other| other.compared_by(first));
+    let metric = others.max_by_key(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
     let values = |cell: &u32| {
         let values = known(cell)?.run_values(metric);
         (!values.is_empty()).then_some((*cell as usize, values))

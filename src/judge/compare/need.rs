@@ -17,7 +17,7 @@ use crate::experiment::Bound;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::{Group, Plan};
 use crate::record::Manifest;
-use crate::vocabulary::metric::{LATENCY, MetricReference};
+use crate::vocabulary::metric::MetricReference;
 
 /// How many blocks a group had, and why it had no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,11 +226,12 @@ fn is_given_up(cell: &CellSummary) -> bool {
 
 /// A cell that is compared with nothing is decided once its interval lies within the margin of its estimate.
 fn of_cell(cell: &CellSummary, terms: &ComparisonRules) -> Progress {
-    let width =
-        cell.estimate(&LATENCY).filter(|_| cell.has_enough_runs()).and_then(|found| found.relative_half_width());
+    let metric = cell.compared_by(cell);
+    let estimate = cell.estimate_of(metric).filter(|_| cell.has_enough_runs());
+    let width = estimate.and_then(|found| found.relative_half_width());
     match width {
         _ if is_given_up(cell) => Progress::Hopeless,
-        Some(width) if width <= terms.margin_of(MetricReference::LATENCY) => Progress::Decided,
+        Some(width) if width <= terms.margin_of(metric) => Progress::Decided,
         _ => Progress::Open,
     }
 }

@@ -53,8 +53,7 @@ impl Comparison {
     }
 }
 
-/// Compares two cells by the default metric: latency, and items per second where one inference of the one handles
-/// more items than one of the other (method 6.1).
+/// Compares two cells by the default metric of the two (method 6.1).
 pub(crate) fn compare_unasked(
     summary: &Summary,
     baseline: usize,
@@ -62,12 +61,13 @@ pub(crate) fn compare_unasked(
     terms: &ComparisonRules,
 ) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
-    let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
-    if !to.has_another_batch(from) {
-        return by_latency();
+    let metric = to.compared_by(from);
+    let found = compare_cells(summary, baseline, cell, metric, terms);
+    if metric.metric.name != ITEMS.name {
+        return found;
     }
-    let by_items = compare_cells(summary, baseline, cell, MetricReference::of(&ITEMS), terms);
-    by_items.or_else(|| Some(by_latency()?.withheld_for(Some(Withheld::BatchesDiffer))))
+    let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
+    found.or_else(|| Some(by_latency()?.withheld_for(Some(Withheld::BatchesDiffer))))
 }
 
 /// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.

@@ -14,7 +14,8 @@ use crate::vocabulary::metric::MetricReference;
 /// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
 pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &ComparisonRules, controls: &[Control]) -> Vec<Comparison> {
     let compare = |(baseline, cell): (usize, usize)| {
-        let is_comparable = !summary.cells[cell].has_another_batch(&summary.cells[baseline]);
+        // Those of cells at rates of their own, or with other batches, are of other work.
+        let is_comparable = summary.cells[cell].compared_by(&summary.cells[baseline]) == MetricReference::LATENCY;
         let is_supported = move |metric: &MetricReference| {
             is_comparable && [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
         };

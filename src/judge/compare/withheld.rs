@@ -26,6 +26,10 @@ pub enum Withheld {
     OnCpu,
     /// Much of the time lies outside of what the runtime's program timed.
     Untimed,
+    /// Queries came faster than they were served.
+    Saturated,
+    /// Too few queries for its queue.
+    ShortLoad,
     /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
@@ -61,6 +65,8 @@ impl Withheld {
             Withheld::NotSteady => "most runs never reached a steady state",
             Withheld::OnCpu => "too much of the time was spent on the CPU",
             Withheld::Untimed => "much of the time lies outside of the program's clock",
+            Withheld::Saturated => "more queries came than could be served",
+            Withheld::ShortLoad => "too short to tell: fewer queries than the queue needs",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
             Withheld::OtherLoad => "other load during most runs of a quick look",
@@ -81,6 +87,10 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
         Some(Withheld::ManyFailures)
     } else if cell.codes().contains_key(Code::Untimed.name()) {
         Some(Withheld::Untimed)
+    } else if cell.codes().contains_key(Code::Saturated.name()) {
+        Some(Withheld::Saturated)
+    } else if cell.codes().contains_key(Code::ShortLoad.name()) {
+        Some(Withheld::ShortLoad)
     } else if cell.fallback.is_too_much() {
         Some(Withheld::OnCpu)
     } else if cell.is_mostly_unsteady() {

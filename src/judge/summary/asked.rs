@@ -9,11 +9,11 @@ use statistics::trimmed_mean::trimmed_mean;
 use super::latency::{self, Latency};
 use super::tables::RunValues;
 use super::values::{CellSummary, Double, MetricSummary, Summary};
-use super::{CONFIDENCE, completed, constants, count, slices};
+use super::{CONFIDENCE, completed, constants, count, late, slices};
 use crate::experiment::Design;
-use crate::plan::CellId;
+use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, StoredRun};
-use crate::vocabulary::metric::{ITEMS, MetricReference, Statistic};
+use crate::vocabulary::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
 use statistics::autocorrelation::supports_quantile;
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
@@ -27,12 +27,15 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
     let mut looked_at = manifest.experiment.looked_at();
-    // By which cells with different batches are compared.
-    let items = MetricReference::of(&ITEMS);
-    looked_at.extend((!looked_at.contains(&items)).then_some(items));
+    // By which cells with different batches, or under a load, are compared.
+    for reference in
+        [ITEMS, THROUGHPUT, LARGEST_RATE].iter().filter_map(|metric| MetricReference::of_column(metric.name))
+    {
+        looked_at.extend((!looked_at.contains(&reference)).then_some(reference));
+    }
     let arm = |index: usize, arm: Arm| {
-        let id = plan.cells[index].id;
-        one(manifest, &looked_at, id, by_arm.get(&(id, arm.name())).map_or(&[], Vec::as_slice))
+        let cell = &plan.cells[index];
+        one(manifest, &looked_at, cell, by_arm.get(&(cell.id, arm.name())).map_or(&[], Vec::as_slice))
     };
     let double = |cell: &u32| {
         let cell = *cell as usize;
@@ -43,9 +46,15 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     Summary { cells, doubles: plan.controls.iter().map(double).collect(), ..Summary::default() }
 }
 
-fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&StoredRun]) -> CellSummary {
+fn one(manifest: &Manifest, looked_at: &[MetricReference], cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
     let completed = completed(runs);
-    let mut summary = CellSummary { runs: count(runs), slices: slices(&completed), ..CellSummary::unmeasured(id) };
+    let mut summary = CellSummary {
+        runs: count(runs),
+        slices: slices(&completed),
+        load: manifest.plan.input_of(cell).load,
+        late: late(&completed),
+        ..CellSummary::unmeasured(cell.id)
+    };
     let stored = |reference: &MetricReference| -> Vec<(u32, f64)> {
         let column = reference.column();
         let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
@@ -68,7 +77,7 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], id: CellId, runs: &[&
     for code in completed.iter().flat_map(|run| &run.warnings) {
         *summary.warnings.entry(code.clone()).or_default() += 1;
     }
-    summary
+    summary.with_largest_rate()
 }
 
 /// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several

@@ -56,10 +56,13 @@ fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
     off.first().map(code).into_iter().collect()
 }
 
-/// Whether the cell has more threads than the quota of the control group grants processors (method 8.1).
-pub(super) fn exceeds_quota(manifest: &Manifest, cell: &Cell) -> bool {
-    let threads = manifest.threads_of(cell);
+/// Whether the threads of a cell, of all its sessions together, are more than the quota grants or than there are processors.
+pub(super) fn of_threads(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
+    let callers = manifest.callers_of(cell);
+    let threads = f64::from(callers) * f64::from(manifest.threads_of(cell).max(1));
     let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);
     let quota = manifest.environment().on_machine(|| host.cpu_quota).flatten();
-    quota.is_some_and(|quota| f64::from(threads.max(1)) > quota)
+    let processors = manifest.environment().on_machine(|| host.processors()).flatten().filter(|_| callers > 1);
+    let limits = [(Code::Quota, quota), (Code::Oversubscribed, processors.map(|processors| processors as f64))];
+    limits.into_iter().filter(|(_, limit)| limit.is_some_and(|limit| threads > limit)).map(|(code, _)| code).collect()
 }

@@ -126,7 +126,8 @@ fn is_zero(number: &u32) -> bool {
 /// What the codes of a cell as a whole are raised by.
 struct Seen {
     completed: usize,
-    exceeds_quota: bool,
+    /// What its threads call for.
+    of_threads: Vec<Code>,
     runs_on_cpu: bool,
     groups: Option<RunGroups>,
 }
@@ -135,10 +136,11 @@ struct Seen {
 type Rule = (Code, fn(&Seen) -> bool);
 
 /// What the runs of a cell call for together.
-const RULES: [Rule; 4] = [
+const RULES: [Rule; 5] = [
     (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
     (Code::CpuFallback, |seen| seen.runs_on_cpu),
-    (Code::Quota, |seen| seen.exceeds_quota && seen.completed > 0),
+    (Code::Quota, |seen| seen.of_threads.contains(&Code::Quota) && seen.completed > 0),
+    (Code::Oversubscribed, |seen| seen.of_threads.contains(&Code::Oversubscribed) && seen.completed > 0),
     // Runs that only lie far apart have a wide interval, which says so itself.
     (Code::BimodalRuns, |seen| {
         let smaller = seen.groups.map(|groups| groups.low_runs.min(groups.high_runs));
@@ -150,18 +152,18 @@ const RULES: [Rule; 4] = [
 const OF_REHEARSAL: Code = Code::OutputNonFinite;
 
 impl CellFindings {
-    /// Of the completed runs of a cell, which may have more threads than the quota grants.
+    /// Of the completed runs of a cell, and of what its threads call for.
     pub(super) fn of(
         completed: &[&StoredRun],
         fallback: &Fallback,
         environment: &BTreeMap<String, Spread>,
-        exceeds_quota: bool,
+        of_threads: Vec<Code>,
     ) -> CellFindings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
         let seen = Seen {
             completed: completed.len(),
-            exceeds_quota,
+            of_threads,
             runs_on_cpu: fallback.is_told(),
             groups: run_groups(&medians),
         };
@@ -259,7 +261,7 @@ mod tests {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
         let tables = tables(std::slice::from_ref(&runs), &[]).unwrap();
-        CellFindings::of(&runs, &Fallback::default(), &tables[0].environment, false)
+        CellFindings::of(&runs, &Fallback::default(), &tables[0].environment, Vec::new())
     }
 
     #[test]
@@ -284,7 +286,7 @@ mod tests {
         let main = runs(&[1.0; 5], 0.0);
         let found = |pilot: &StoredRun| {
             let all: Vec<&StoredRun> = std::iter::once(pilot).chain(&main).collect();
-            CellFindings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), false).with_rehearsal(&all).codes
+            CellFindings::of(&all[1..], &Fallback::default(), &BTreeMap::new(), Vec::new()).with_rehearsal(&all).codes
         };
         assert_eq!(found(&pilot), [""; 0]);
         pilot.warnings = vec!["W_OUTPUT_NONFINITE".to_owned()];

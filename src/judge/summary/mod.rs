@@ -38,6 +38,7 @@ use crate::judge::diagnosis::Diagnosis;
 use crate::plan::{Cell, CellId};
 use crate::record::{Arm, Manifest, Outcome, StoredRun};
 use crate::vocabulary::metric::{self, Kind, Unit};
+use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
 
 pub use super::CONFIDENCE;
@@ -158,18 +159,25 @@ fn summarize_arm(
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
         batch: None,
+        load: manifest.plan.input_of(cell).load,
+        late: late(completed),
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
-            ..CellFindings::of(completed, &fallback, &tables.environment, environment::exceeds_quota(manifest, cell))
+            ..CellFindings::of(completed, &fallback, &tables.environment, environment::of_threads(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,
         diagnosis: Diagnosis::default(),
     }
+    .with_largest_rate()
+}
+
+fn late(completed: &[&StoredRun]) -> Vec<LateCounts> {
+    completed.iter().filter_map(|run| run.late.clone()).collect()
 }
 
 /// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which

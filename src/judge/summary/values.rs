@@ -7,12 +7,14 @@ use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
 
 use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
+use crate::experiment::Load;
 use crate::judge::diagnosis::Diagnosis;
 use crate::plan::CellId;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
-use crate::vocabulary::metric::{LATENCY, MetricReference, Statistic};
+use crate::vocabulary::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic};
 use crate::worker::backend::Failure;
+use statistics::largest_rate::{LateCounts, largest_rate};
 
 /// What all cells of a record say, in plan order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,6 +64,10 @@ pub struct CellSummary {
     pub dynamic_outputs: bool,
     /// Items that one inference handles; `None` where nobody knows.
     pub batch: Option<u64>,
+    /// How its queries come, if not from one caller who waits.
+    pub load: Option<Load>,
+    /// Queries that would be late at other rates, by process, where the largest is looked for.
+    pub late: Vec<LateCounts>,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
     /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
@@ -152,6 +158,8 @@ impl CellSummary {
             slices: Vec::new(),
             dynamic_outputs: false,
             batch: None,
+            load: None,
+            late: Vec::new(),
             nodes: BTreeMap::new(),
             fallback: Fallback::default(),
             fidelity: None,
@@ -202,11 +210,46 @@ impl CellSummary {
     /// As [`CellSummary::estimate_of`], with an interval of this confidence; what is the same in every run keeps its own, which is not
     /// over runs.
     pub(crate) fn estimate_at(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
+        if let Some(allowed) = self.allowed_late(reference) {
+            return largest_rate(&self.late, allowed, confidence);
+        }
         if reference.metric.is_constant() {
             return self.metrics.get(&reference.column()).map(|known| known.estimate);
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
         trimmed_mean(&values, confidence)
+    }
+
+    /// The share of late queries that the largest rate allows, where that is meant.
+    fn allowed_late(&self, reference: MetricReference) -> Option<f64> {
+        let bound = self.load.filter(Load::is_largest).and_then(|load| load.bound())?;
+        (reference.metric.name == LARGEST_RATE.name).then(|| bound.allowed())
+    }
+
+    /// The same with the estimate of the largest rate, which is no mean over runs (method 7.3).
+    pub(super) fn with_largest_rate(mut self) -> Self {
+        let reference = MetricReference::of(&LARGEST_RATE);
+        if self.allowed_late(reference).is_some() {
+            match self.estimate_at(reference, CONFIDENCE) {
+                Some(estimate) => {
+                    self.metrics.entry(reference.column()).and_modify(|metric| metric.estimate = estimate);
+                }
+                None => drop(self.metrics.remove(&reference.column())),
+            }
+        }
+        self
+    }
+
+    /// What it is compared with another by where nothing is asked: what its load says, items per second where one inference of
+    /// the one handles more items than one of the other, and else latency (method 6.1).
+    pub(crate) fn compared_by(&self, other: &CellSummary) -> MetricReference {
+        let has_items = self.metrics.contains_key(ITEMS.name);
+        match self.load.or(other.load) {
+            Some(load) if load.is_largest() => load.compared_by(has_items),
+            _ if self.has_another_batch(other) => MetricReference::of(&ITEMS),
+            Some(load) => load.compared_by(has_items),
+            None => MetricReference::LATENCY,
+        }
     }
 
     /// Whether enough runs say one number, so that nothing of it is uncertain.

@@ -2,8 +2,8 @@
 
 use super::super::PassFindings;
 use super::super::found::{
-    BudgetUsed, CellFidelity, CellSearch, Converted, DeviceSeen, DevicesSeen, Rehearsed, Scored, Searched, TooLarge,
-    VariantAccuracy,
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Converted, DeviceSeen, DevicesSeen, Rates, Rehearsed, Scored,
+    Searched, TooLarge, VariantAccuracy,
 };
 use super::super::profiled::{CellProfile, Profiled};
 use super::super::roofline::{Bandwidth, Launching, Peak, Roofline};
@@ -22,6 +22,7 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
         merge(&mut found.convert, &of.convert, converted);
         merge(&mut found.search, &of.search, |all, other| at.searched(all, other));
         merge(&mut found.rehearsal, &of.rehearsal, |all, other| at.rehearsed(all, other));
+        merge(&mut found.rates, &of.rates, |all, other| at.rates(all, other));
         merge(&mut found.outputs, &of.outputs, |all, other| all.fidelity.extend(at.fidelity(&other.fidelity)));
         merge(&mut found.profile, &of.profile, |all, other| at.profiled(all, other));
         merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
@@ -85,6 +86,11 @@ impl At<'_> {
     fn searched(&self, all: &mut Searched, found: &Searched) {
         let own = |search: &CellSearch| Some(CellSearch { cell: self.own(search.cell)?, ..search.clone() });
         all.searches.extend(found.searches.iter().filter_map(own));
+    }
+
+    fn rates(&self, all: &mut Rates, found: &Rates) {
+        let own = |rate: &CellRate| Some(CellRate { cell: self.own(rate.cell)?, ..rate.clone() });
+        all.cells.extend(found.cells.iter().filter_map(own));
     }
 
     fn rehearsed(&self, all: &mut Rehearsed, found: &Rehearsed) {

@@ -13,9 +13,9 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, outputs, profile};
 use crate::experiment::Axis;
 use crate::report::cause;
-use crate::report::format::{self, percent};
+use crate::report::format::{self, Column, percent};
 use crate::results::{Cell, Choice, Compared, Contest, Standing, Unfit, beside};
-use crate::vocabulary::metric::{Direction, MetricReference, PEAK_RSS, Unit};
+use crate::vocabulary::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
 
 /// More rows than these are shown as a table.
@@ -109,6 +109,13 @@ fn not_compared(reader: &Reader<'_>) -> String {
     if !results.comparisons.is_empty() {
         // Before format 3 an answer was stored where one was asked for.
         return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
+    }
+    let rates: Vec<String> = runnable
+        .iter()
+        .filter_map(|cell| Some(format!("{} takes {}", reader.short_path(&cell.id), keeps(reader, cell)?)))
+        .collect();
+    if !rates.is_empty() {
+        return format!("{}.", rates.join("; "));
     }
     if results.cells.iter().all(|cell| cell.completed == 0) {
         return "Nothing was measured.".to_owned();
@@ -236,7 +243,24 @@ impl<'a> Held<'a> {
     }
 }
 
+/// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
+fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
+    let bound = cell.load.as_ref()?.queries.bound()?;
+    let reference = MetricReference::of(&LARGEST_RATE);
+    let estimate = cell.estimate_of(reference)?;
+    let column = Column::fit(reference.unit(), [&estimate]);
+    let (value, ends) = column.with_ends(&estimate);
+    let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
+    // From service times alone.
+    let predicted = if reader.results.measured.quick { " (predicted)" } else { "" };
+    Some(format!("{}{ends} with {bound}{predicted}", column.scale.joined(&value)))
+}
+
 fn superlative(choice: &Choice) -> &'static str {
+    let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
+    if choice.unasked && evidence.peek().is_some() && evidence.all(|row| row.metric == LARGEST_RATE.stem()) {
+        return "Largest rate";
+    }
     let Ok(best) = choice.metric.parse::<MetricReference>() else { return "Best" };
     match (best.unit(), best.metric.direction) {
         _ if best.statistic.is_scatter() => "Best",
@@ -348,6 +372,11 @@ fn better(choice: &Choice, names: &Names<'_>, rows: &[&Compared]) -> String {
         if let (Some(own), Some(other)) = (value(&row.cell), value(&row.baseline)) {
             return format!("{} {own} against {other} of", metric.title());
         }
+    }
+    if metric.metric.name == LARGEST_RATE.name
+        && let Some(keeps) = names.reader.cell(&row.cell).and_then(|cell| keeps(names.reader, cell))
+    {
+        return format!("takes {keeps}, {} of", format::ratio(row.ratio, row.interval()));
     }
     let mut ratios: Vec<&&Compared> = rows.iter().collect();
     ratios.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));

@@ -351,6 +351,9 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
     };
     let timed = match results.method.runs_commands() {
         true => "wall time of one execution, from the start of its process to its end".to_owned(),
+        false if results.cells.iter().any(|cell| cell.load.is_some()) => {
+            "latency under a load, from when a query was due to its answer".to_owned()
+        }
         false => format!("service latency (closed loop), {}", super::methods::stream(&results.method)),
     };
     let mut sentences = vec![format!("{medians}{interval}; {timed}.")];

@@ -43,7 +43,9 @@ impl<'a> Names<'a> {
     pub(super) fn ground(&self) -> (Option<&'a str>, Option<Verdict>, String) {
         let tie = self.broken_tie().map(|(metric, _)| metric);
         let row = self.told();
-        let against = row.map_or_else(String::new, |row| format!("{} {}", self.name(&row.baseline), row.reason));
+        // What one metric decided another did not.
+        let against = |row: &Compared| format!("{} {} {}", row.metric, self.name(&row.baseline), row.reason);
+        let against = row.map_or_else(String::new, against);
         (tie, row.map(|row| row.verdict), against)
     }
 

@@ -31,6 +31,16 @@ pub(super) fn stream(method: &Method) -> String {
     format!("{stream}{caches}")
 }
 
+const CLOSED: &str = "one stream, closed loop";
+
+/// How queries came.
+fn queries(results: &Results) -> &'static str {
+    match results.cells.iter().any(|cell| cell.load.is_some()) {
+        true => "from when a query was due to its answer, under a load",
+        false => CLOSED,
+    }
+}
+
 /// The same in three sentences, without anything that moves from run to run.
 pub(super) fn in_short(results: &Results) -> Vec<String> {
     let method = &results.method;
@@ -53,7 +63,8 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
             "Time: of one execution, from the start of its process to its end; {runs} per command, {arranged}; trimmed mean (25 %) of their medians, rounded."
         ),
         false => format!(
-            "Latency: {runs} per cell, {arranged}; trimmed mean (25 %) of their medians, rounded; one stream, closed loop{caches}."
+            "Latency: {runs} per cell, {arranged}; trimmed mean (25 %) of their medians, rounded; {}{caches}.",
+            queries(results)
         ),
     };
     let judged = results.unasked().next().map(|row| {
@@ -309,7 +320,11 @@ fn clock(results: &Results) -> String {
     let worst = measured().filter_map(middle).max_by(f64::total_cmp);
     let cost = worst.map(|worst| format!(" ({worst:.0} ns at most here)")).unwrap_or_default();
     format!(
-        "The clock (monotonic) enclosed {enclosed}; its own cost{cost} is reported and not subtracted. This is the service time of a closed loop with one stream, not the response time under a load."
+        "The clock (monotonic) enclosed {enclosed}; its own cost{cost} is reported and not subtracted. {}",
+        match queries(results) {
+            CLOSED => "This is the service time of a closed loop with one stream, not the response time under a load.",
+            _ => "Latency is the time from when a query was due to its answer: what it waited for others is in it.",
+        }
     )
 }
 

@@ -1,5 +1,5 @@
-//! Every metric of every cell, what its runs met on the machine, what its samples look like, and the batches that were
-//! searched.
+//! Every metric of every cell, what its runs met on the machine, what its samples look like, and the batches and rates that
+//! were searched.
 
 use statistics::course::Course;
 use statistics::interval::Estimate;
@@ -8,11 +8,12 @@ use super::cells::absence;
 use super::notices::is_everywhere;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table};
+use crate::record::TriedRate;
 use crate::report::batch_search::{end, tried};
 use crate::report::format::{self, Column, percent};
-use crate::results::{Cell, CellShape, Search};
+use crate::results::{Cell, CellLoad, CellShape, Search};
 use crate::vocabulary::code::Severity;
-use crate::vocabulary::metric::{self, LATENCY, MetricReference, Statistic, Unit};
+use crate::vocabulary::metric::{self, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
 use crate::vocabulary::wording::count;
 
 /// All tables with a row for each cell.
@@ -29,6 +30,7 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     sections.extend(
         searches(reader, &cells).map(|table| Section::new("searches", "batches", "Batches that were tried", table)),
     );
+    sections.extend(rates(&cells).map(|table| Section::new("searches", "rates", "Rates that were tried", table)));
     sections
 }
 
@@ -281,6 +283,42 @@ const COUNTS: [Count; 3] = [
     }),
     ("imprecise", "runs that reached a limit before the requested precision", |shape| shape.imprecise_runs),
 ];
+
+/// One row for each cell that looked for its largest rate; `None` where none did.
+fn rates(cells: &[&Cell]) -> Option<Table> {
+    let searched: Vec<(&Cell, &CellLoad)> = cells
+        .iter()
+        .filter_map(|cell| Some((*cell, cell.load.as_ref().filter(|load| load.queries.is_largest())?)))
+        .collect();
+    searched.first()?;
+    let mut table = Columns::of(&searched);
+    let rate = |per_s: f64| TableCell::number(format::amount(Unit::PerSecond, per_s), per_s);
+    table.add(TableColumn::text("cell"), |(cell, _)| Some(TableCell::text(cell.path())));
+    table.add(TableColumn::number("predicted").of("by service times of a closed loop alone"), |(_, load)| {
+        load.predicted_per_s.map(rate)
+    });
+    table.add(TableColumn::number("runs at").of("the rate of the cell's runs"), |(_, load)| load.per_s.map(rate));
+    table.add(TableColumn::number("largest rate").of("by the runs"), |(cell, _)| {
+        cell.estimate(&LARGEST_RATE).map(|found| rate(found.value))
+    });
+    table.add(
+        TableColumn::text("tried").of("rate, share of late queries, and the rate that its service times support"),
+        |(_, load)| {
+            let one = |tried: &TriedRate| {
+                let late = tried.late.map_or(String::new(), |late| format!(": {} late", percent(late)));
+                let supports =
+                    tried.supports_per_s.map(|per_s| format!(", supports {}", format::amount(Unit::PerSecond, per_s)));
+                format!("{}{late}{}", format::amount(Unit::PerSecond, tried.per_s), supports.unwrap_or_default())
+            };
+            let tried = load.tried.iter().map(one).collect::<Vec<_>>().join("; ");
+            Some(TableCell::text(tried))
+        },
+    );
+    Some(table.table(vec![
+            "Where the rate by the runs is lower than predicted, queries take longer under load than in a closed loop."
+                .to_owned(),
+        ]))
+}
 
 /// One row for each cell whose batch was searched; `None` where none was.
 fn searches(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {

@@ -108,9 +108,11 @@ impl<'a> Reader<'a> {
         });
         let question = question.filter_map(|metric| metric.parse().ok());
         let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
+        let about = |cell: &Cell| cell.load.as_ref()?.queries.about(cell.estimate(&ITEMS).is_some());
+        let of_load = results.cells.iter().filter_map(about);
         let goals = results.goals.iter().filter_map(|goal| goal.metric.parse().ok());
         let mut metrics: Vec<MetricReference> = Vec::new();
-        for metric in question.chain(by_items).chain([MetricReference::LATENCY]).chain(goals) {
+        for metric in question.chain(by_items).chain(of_load).chain([MetricReference::LATENCY]).chain(goals) {
             if !metric.is_speedup() && !metrics.contains(&metric) {
                 metrics.push(metric);
             }

@@ -17,8 +17,9 @@ mod run_box;
 mod simplify;
 mod speedup;
 mod svg;
-mod throughput;
+
 mod timeline;
+mod varied;
 
 pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
@@ -46,8 +47,8 @@ pub struct Plots {
     pub tradeoffs: Vec<(usize, Plot)>,
     /// Where the time of each group's cells goes.
     pub profile: Vec<Plot>,
-    /// Items per second over the batch size.
-    pub throughput: Vec<Plot>,
+    /// Throughput over batch size and clients, latency over the rate.
+    pub varied: Vec<Plot>,
     /// The distributions of each group.
     pub distributions: Vec<Plot>,
     /// Samples over time, for the HTML report alone.
@@ -68,7 +69,7 @@ impl Plots {
         self.speedup
             .iter()
             .chain(&self.profile)
-            .chain(&self.throughput)
+            .chain(&self.varied)
             .chain(tradeoffs)
             .chain(&self.distributions)
             .chain(&self.control)
@@ -105,7 +106,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     let mut plots = Plots {
         speedup: speedup::draw(reader),
         profile: [operators::draw(reader), live::draw(reader)].concat(),
-        throughput: throughput::draw(reader),
+        varied: varied::draw(reader),
         tradeoffs: pareto::draw(reader),
         control: speedup::draw_controls(reader),
         ..Plots::default()
@@ -116,7 +117,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
         draw_distributions(&drawn, &mut plots);
     }
     explain_once(&mut plots.profile);
-    explain_once(&mut plots.throughput);
+    explain_once(&mut plots.varied);
     explain_once(&mut plots.distributions);
     explain_once(&mut plots.timelines);
     plots

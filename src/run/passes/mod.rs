@@ -8,6 +8,7 @@ mod convert;
 pub(super) mod devices;
 mod outputs;
 pub(super) mod profile;
+mod rate;
 mod rehearsal;
 mod requirements;
 mod roofline;
@@ -51,12 +52,13 @@ trait Pass {
 type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), RunError>;
 
 /// All passes, in order.
-pub(super) const PASSES: [Step; 9] = [
+pub(super) const PASSES: [Step; 10] = [
     step::<setup::RunSetups>,
     step::<devices::Devices>,
     step::<convert::Convert>,
     step::<search::Search>,
     step::<rehearsal::Rehearsal>,
+    step::<rate::FindRates>,
     step::<outputs::Outputs>,
     step::<roofline::MeasureRoofline>,
     step::<accuracy::Accuracy>,

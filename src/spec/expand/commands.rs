@@ -21,7 +21,7 @@ use super::Axis;
 /// What is about models alone, below the top and below `measure`.
 const OF_MODELS: [&[&str]; 2] = [
     &["models", "inputs", "variants", "devices", "plugins", "runtimes", "dataset", "fidelity", "backend"],
-    &["inputs", "cache", "boundary", "allow_fallback", "pipelined", "rebuild", "profile"],
+    &["inputs", "cache", "boundary", "allow_fallback", "pipelined", "rebuild", "load", "profile"],
 ];
 
 /// Words by which a text is meant for a shell.

@@ -228,6 +228,7 @@ fn read_entries(
             tensors,
             file,
             search: None,
+            load: None,
         });
         names.push((place, entry.name.0.clone()));
     }

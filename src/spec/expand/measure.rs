@@ -192,6 +192,7 @@ fn mock(form: &MockForm, place: &DocumentPath, check: &mut Check<'_>) -> Mock {
         disturbance: check.quantity(&place.key("disturbance"), &form.disturbance.0),
         noise: check.quantity(&place.key("noise"), &form.noise.0),
         ar1,
+        exponential: form.exponential,
         warmup_excess: check.quantity(&place.key("warmup_excess"), &form.warmup_excess.0),
         warmup_time: check.quantity(&place.key("warmup_time"), &form.warmup_time.0),
         load: check.quantity(&place.key("load"), &form.load.0),

@@ -15,6 +15,7 @@ mod fidelity;
 mod gate;
 mod goals;
 mod inputs;
+mod load;
 mod matrix;
 mod measure;
 mod metric;
@@ -94,11 +95,19 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     // Goals, gates and tables refer to these by name.
     metric::declare(form, check);
     let runs_commands = commands::are_measured(form, check);
-    let models = match runs_commands {
+    let load = load::expand(form.measure.load.as_ref(), runs_commands, check);
+    let mut models = match runs_commands {
         true => commands::expand(form, folder, check),
         false => models::expand(form, folder, kind, check),
     };
-    let inputs = inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
+    let mut inputs =
+        inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
+    load::multiply(&mut inputs.values, &load, check);
+    models
+        .values
+        .iter_mut()
+        .filter_map(|model| model.inputs.as_mut())
+        .for_each(|own| load::multiply(own, &load, check));
     let mut runtimes = runtimes::expand(form, folder, kind, check);
     let mut variants = variants::expand(form, &models, &runtimes, kind, check);
     programs::assign(&mut variants, &mut runtimes, check);
@@ -118,6 +127,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let axes = Space::new(found, &models.values, &inputs.values);
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, runs_commands, check);
+    load::check_measure(&load, &mut measure, &form.measure.stop, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
     let workers = design::Workers { devices: &devices.values, variants: &variants.values };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);

@@ -117,6 +117,8 @@ fn check_settings(
         ("execution", form.execution.is_some()),
         ("session", !form.session.0.is_empty()),
         ("provider", !form.provider.0.is_empty()),
+        ("sessions", form.sessions.is_some()),
+        ("shared_session", form.shared_session.is_some()),
     ];
     for (key, _) in written
         .into_iter()
@@ -168,6 +170,7 @@ pub(super) fn check_measure(measure: &Measure, runtimes: &[Runtime], check: &mut
     let asked = [
         ("design", measure.design == Design::Duet, "`duet`"),
         ("boundary", measure.boundary == Boundary::Host, "`boundary: host`"),
+        ("load", check.has(&DocumentPath::top("measure").key("load")), "`load`"),
     ];
     for (key, _, what) in asked.into_iter().filter(|(_, is_asked, _)| *is_asked) {
         let place = DocumentPath::top("measure").key(key);

@@ -149,6 +149,8 @@ fn from_form(
             start.name.clone_from(&runtime.0);
         }
     }
+    start.sessions = form.sessions.or(start.sessions);
+    start.shared_session = form.shared_session.unwrap_or(start.shared_session);
     start.options.extend(form.options.clone());
     overlay(&mut start.session, &form.session);
     session::check(&form.session, &place.key("session"), check);

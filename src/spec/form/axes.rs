@@ -249,6 +249,12 @@ pub(in crate::spec) struct VariantForm {
     pub(in crate::spec) convert: Option<ConvertForm>,
     /// Threads inside an operator, or both counts. Default: chosen from the machine, and stated in the report.
     pub(in crate::spec) threads: Option<OneOrMany<ThreadsEntry>>,
+    /// How many queries are served at once under `measure.load`, each by a session of its own. Default: one, and with
+    /// `clients` as many as there are.
+    #[schemars(range(min = 1, max = 256))]
+    pub(in crate::spec) sessions: Option<u32>,
+    /// Whether these queries are calls of one session instead. Default: false.
+    pub(in crate::spec) shared_session: Option<bool>,
     /// How far ONNX Runtime rewrites the graph. Default: `all`.
     pub(in crate::spec) graph_optimization: Option<OneOrMany<GraphOptimization>>,
     /// Whether operators run one after the other or in parallel, which needs inter-op threads. Default: `parallel` with

@@ -106,6 +106,8 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) noise: RatioText,
     /// Correlation of an iteration with the one before, from 0 to below 1.
     pub(in crate::spec) ar1: RatioText,
+    /// Whether iterations are exponential, with `median` as their mean, as the services of M/M/1.
+    pub(in crate::spec) exponential: bool,
     /// How much slower the first iterations are.
     pub(in crate::spec) warmup_excess: RatioText,
     /// Time constant with which that excess fades.
@@ -182,6 +184,7 @@ impl Default for MockForm {
             disturbance: "50%".into(),
             noise: "2%".into(),
             ar1: "0".into(),
+            exponential: false,
             warmup_excess: "0%".into(),
             warmup_time: "100ms".into(),
             load: "20ms".into(),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::experiment::{Boundary, Cache, Design, Rebuild, Stop, StopStatistic};
 
+use super::load::LoadForm;
 use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
 
@@ -43,6 +44,8 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) rebuild: Rebuild,
     /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
+    /// How queries come, in place of one caller who waits for each answer.
+    pub(in crate::spec) load: Option<LoadForm>,
     /// Whether the time of each operator is measured too, in processes of their own after the measurement.
     pub(in crate::spec) profile: ProfileForm,
 }
@@ -62,6 +65,7 @@ impl Default for MeasureForm {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: "30s".into(),
+            load: None,
             profile: ProfileForm::Plain(false),
         }
     }

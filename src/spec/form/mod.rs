@@ -10,6 +10,7 @@ mod command;
 mod dataset;
 mod fidelity;
 mod judge;
+mod load;
 mod measure;
 mod metric;
 mod profile;
@@ -38,14 +39,15 @@ pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
+pub(super) use load::{LatencyBoundForm, LoadForm, LoadLevels};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
 pub(super) use metric::{Better, MetricForm};
 pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
-    BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATIO_PATTERN,
-    RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATE_PATTERN,
+    RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};

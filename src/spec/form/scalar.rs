@@ -17,6 +17,9 @@ pub(in crate::spec) const DURATION_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(ns|us|µ
 /// A number, in percent or not.
 pub(in crate::spec) const RATIO_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?%?$";
 
+/// Queries a second, a minute or an hour, or the largest that keeps a bound.
+pub(in crate::spec) const RATE_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(/s|/min|/h)?|largest)$";
+
 /// A SHA-256 in hexadecimal digits.
 pub(in crate::spec) const SHA256_PATTERN: &str = "^[0-9a-fA-F]{64}$";
 
@@ -84,6 +87,18 @@ text!(
         "pattern": RATIO_PATTERN,
         "minimum": 0,
         "examples": ["1%", 0.01],
+    }
+);
+
+text!(
+    /// A rate of queries.
+    RateText,
+    "rate",
+    {
+        "description": "Queries a second (`50/s`, or `50`), a minute (`/min`) or an hour (`/h`); `largest` is found.",
+        "type": ["string", "number"],
+        "pattern": RATE_PATTERN,
+        "examples": ["50/s", "largest"],
     }
 );
 

@@ -134,6 +134,16 @@ codes! {
         effect: "The program may time less than one inference: a device that is not waited for, or copies outside of its clock. No verdict is given.",
         remedy: "Wait for the device inside the timed call, and copy inputs and outputs where the other runtimes do.",
     }
+    Saturated, "W_SATURATED", Block, [Run] {
+        seen: "Queries came faster than they could be served, so that the run ended early.",
+        effect: "Latencies grow for as long as such a run lasts; no verdict is given.",
+        remedy: "Use a lower rate, more sessions, or `rate: largest` to find the rate that keeps a bound.",
+    }
+    ShortLoad, "W_SHORT_LOAD", Block, [Run] {
+        seen: "The run had fewer queries than 60 relaxation times of its queue.",
+        effect: "A queue that is nearly full changes too slowly for its late share to be known; no verdict is given.",
+        remedy: "Give runs more queries, `measure.stop: { mode: samples, count: 64000, max_time: 1h }`, or use a tighter bound.",
+    }
     CpuFallback, "W_CPU_FALLBACK", Block, [Cell] {
         seen: format!(
             "Nodes of the model ran on the CPU instead of the cell's device, and took at least {} of the time, including copies to and from the device.",
@@ -212,6 +222,21 @@ codes! {
         seen: "The cell uses more threads than the CPU quota of the cgroup allows.",
         effect: "The threads are throttled repeatedly when the quota is used up.",
         remedy: "Set `threads` to the quota or below, or raise the quota of the container.",
+    }
+    Oversubscribed, "W_OVERSUBSCRIBED", Warn, [Cell] {
+        seen: "Sessions times threads are more than the processors.",
+        effect: "Sessions wait for each other's threads, and latencies depend on the scheduler.",
+        remedy: "Use fewer `sessions`, `clients` or `threads`.",
+    }
+    LateIssue, "W_LATE_ISSUE", Warn, [Run] {
+        seen: "One query in a hundred began later than it was due, with somebody free to serve it, by more than 1 % of the bound (without one: of the median latency).",
+        effect: "Latencies include that time, which is perfrun's or the scheduler's and not the model's.",
+        remedy: "Look for other load, or leave a processor free: fewer `sessions` or `threads`.",
+    }
+    Little, "W_LITTLE", Warn, [Run] {
+        seen: "Throughput times mean latency differs from the number of callers by more than 5 %.",
+        effect: "Time is lost between queries, or the run is too short for its latencies.",
+        remedy: "Look for other load, or raise `measure.stop.time`.",
     }
     Swap, "W_SWAP", Warn, [Run] {
         seen: format!(

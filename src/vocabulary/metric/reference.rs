@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{LATENCY, METRICS, Metric, SPEEDUP, Unit};
+use super::{ITEMS, LARGEST_RATE, LATENCY, METRICS, Metric, SPEEDUP, THROUGHPUT, Unit};
 
 /// What of a metric's samples is meant.
 ///
@@ -94,6 +94,15 @@ impl MetricReference {
     /// The tails of latency that are compared beside it.
     pub const TAILS: [MetricReference; 2] =
         [MetricReference { metric: &LATENCY, statistic: P95 }, MetricReference { metric: &LATENCY, statistic: P99 }];
+
+    /// By one of these two cells are compared where nothing is asked: latency, items per second where one inference of the one
+    /// handles more items, and what a load is about.
+    pub(crate) const UNASKED: [MetricReference; 4] = [
+        MetricReference::LATENCY,
+        MetricReference::of(&ITEMS),
+        MetricReference::of(&THROUGHPUT),
+        MetricReference::of(&LARGEST_RATE),
+    ];
 
     /// The default statistic of a metric.
     pub const fn of(metric: &'static Metric) -> Self {

@@ -152,6 +152,19 @@ pub trait Backend {
         Ok(None)
     }
 
+    /// Something that runs the model at the same time as this does, bound to inputs of its own: with a session of its own too, or
+    /// with this one's.
+    ///
+    /// # Errors
+    ///
+    /// A backend that runs one call at a time, and what loading reports.
+    fn another(&self, _shares_session: bool) -> Result<Caller, Failure> {
+        Err(Failure::new(
+            FailureKind::Provider,
+            "this runs one inference at a time; leave `sessions` and `clients` at 1",
+        ))
+    }
+
     /// Whether samples do not follow each other at once, since something of its own comes before each.
     fn pauses(&self) -> bool {
         false
@@ -167,6 +180,9 @@ pub trait Backend {
         crate::machine::probe::usage()
     }
 }
+
+/// Runs an input set so many times, on whatever thread it is taken to.
+pub(crate) type Caller = Box<dyn FnMut(usize, u32) -> Result<(), Failure> + Send>;
 
 /// A stretch of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]

@@ -16,6 +16,7 @@ mod request;
 mod slowed;
 pub(crate) mod trace;
 
+pub(crate) use execution::Caller;
 pub use execution::{Backend, Placement};
 pub(crate) use execution::{Phase, StreamCosts, TimeShares};
 pub use failure::{Failure, FailureKind};

@@ -36,6 +36,12 @@ pub struct CellRequest {
     /// Whether it is loaded with the runtime's profiler, which slows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub profiled: bool,
+    /// How many queries are served at once under a load.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub callers: u32,
+    /// They all call one session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_session: bool,
     /// Metrics of the specification that may be reported, by their names and in their units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<OwnMetric>,
@@ -54,6 +60,8 @@ impl CellRequest {
             evict_bytes: None,
             cpus: None,
             profiled: false,
+            callers: 1,
+            shares_session: false,
             metrics: Vec::new(),
         }
     }
@@ -62,6 +70,15 @@ impl CellRequest {
     pub fn of_script(cell: &str, script: Mock) -> Self {
         CellRequest::new(cell, BackendRequest::Mock(MockRequest::alone(script)), Vec::new())
     }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(callers: &u32) -> bool {
+    *callers == 1
 }
 
 /// One input tensor.

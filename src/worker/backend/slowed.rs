@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::trace::Trace;
-use super::{Backend, Failure, Phase, Placement, StreamCosts, TimeShares};
+use super::{Backend, Caller, Failure, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::machine::clock::{AnyClock, Clock, HostClock};
 use crate::machine::probe::Usage;
@@ -65,6 +65,19 @@ impl Backend for Slowed {
             std::hint::spin_loop();
         }
         Ok(())
+    }
+
+    fn another(&self, shares_session: bool) -> Result<Caller, Failure> {
+        let (mut call, clock, share) = (self.inner.another(shares_session)?, self.clock, self.share);
+        Ok(Box::new(move |set, times| {
+            let start = clock.now();
+            call(set, times)?;
+            let until = end_of_slowed(start, clock.now(), share);
+            while clock.now() < until {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        }))
     }
 
     fn feed(&mut self, inputs: &[Array]) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! What columns of samples must be, whoever sends them: a worker is another program.
 
+use std::ops::Range;
+
 use super::Samples;
 
 const DAY_NS: u64 = 24 * 3600 * 1_000_000_000;
@@ -23,9 +25,9 @@ pub enum ColumnError {
         /// Of `input`.
         inputs: usize,
     },
-    /// Times of the device for some of the samples.
-    #[error("it has {found} times of the device for {samples} samples")]
-    Device {
+    /// Times of the device, or of a load, for some of the samples.
+    #[error("it has {found} times of the device or of a load for {samples} samples")]
+    Optional {
         /// Of `device_ns`.
         found: usize,
         /// Of the others.
@@ -54,30 +56,34 @@ pub enum ColumnError {
 impl Samples {
     /// Checks samples that were taken after those in `before`, the last of which ended at `last_end`.
     ///
+    /// Under a load they may overlap, in the order in which they were due.
+    ///
     /// # Errors
     ///
     /// Columns that are no samples, or not the continuation of those.
-    pub fn check_after(&self, before: &Samples, last_end: u64) -> Result<(), ColumnError> {
+    pub fn check_after(&self, before: &Samples, last_end: u64, may_overlap: bool) -> Result<(), ColumnError> {
         let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
         if starts != durations || inputs != durations {
             return Err(ColumnError::Lengths { starts, durations, inputs });
         }
-        let has_device = !self.device_ns.is_empty();
-        let fits = before.is_empty() || self.is_empty() || has_device != before.device_ns.is_empty();
-        if (has_device && self.device_ns.len() != durations) || !fits {
-            return Err(ColumnError::Device { found: self.device_ns.len(), samples: durations });
+        for (own, before_it) in self.optional().into_iter().zip(before.optional()) {
+            let fits = before.is_empty() || self.is_empty() || own.is_empty() == before_it.is_empty();
+            if (!own.is_empty() && own.len() != durations) || !fits {
+                return Err(ColumnError::Optional { found: own.len(), samples: durations });
+            }
         }
         let mut last = last_end;
         for (index, (start, duration)) in self.start_ns.iter().zip(&self.duration_ns).enumerate() {
             let (start, duration) = (*start, *duration);
-            let on_device = self.device_ns.get(index).copied().unwrap_or(0);
-            if start > LATEST_START_NS || duration.max(on_device) > LONGEST_SAMPLE_NS {
-                return Err(ColumnError::Absurd { index, start, duration: duration.max(on_device) });
+            let others = self.optional().into_iter().filter_map(|column| column.get(index));
+            let longest = others.copied().fold(duration, u64::max);
+            if start > LATEST_START_NS || longest > LONGEST_SAMPLE_NS {
+                return Err(ColumnError::Absurd { index, start, duration: longest });
             }
             if start < last {
                 return Err(ColumnError::Backwards { index, start });
             }
-            last = start + duration;
+            last = if may_overlap { start } else { start + duration };
         }
         Ok(())
     }
@@ -95,7 +101,9 @@ impl Samples {
                 start_ns: self.start_ns[rows.clone()].to_vec(),
                 duration_ns: self.duration_ns[rows.clone()].to_vec(),
                 input: self.input[rows.clone()].to_vec(),
-                device_ns: self.device_ns.get(rows).map_or(Vec::new(), <[u64]>::to_vec),
+                device_ns: part(&self.device_ns, &rows),
+                service_ns: part(&self.service_ns, &rows),
+                late_ns: part(&self.late_ns, &rows),
             }
         })
     }
@@ -103,14 +111,22 @@ impl Samples {
     /// Keeps the first `count` samples and returns the others; none where there are no more.
     pub fn split_off(&mut self, count: usize) -> Samples {
         let count = count.min(self.len());
-        let device_ns = if self.device_ns.is_empty() { Vec::new() } else { self.device_ns.split_off(count) };
+        let [device_ns, service_ns, late_ns] =
+            self.optional_mut().map(|column| column.split_off(count.min(column.len())));
         Samples {
             start_ns: self.start_ns.split_off(count),
             duration_ns: self.duration_ns.split_off(count),
             input: self.input.split_off(count),
             device_ns,
+            service_ns,
+            late_ns,
         }
     }
+}
+
+/// Some rows of a column that may be empty.
+fn part(column: &[u64], rows: &Range<usize>) -> Vec<u64> {
+    column.get(rows.clone()).map_or(Vec::new(), <[u64]>::to_vec)
 }
 
 #[cfg(test)]
@@ -119,11 +135,11 @@ mod tests {
 
     fn samples(start_ns: &[u64], duration_ns: &[u64]) -> Samples {
         let input = vec![0; start_ns.len()];
-        Samples { start_ns: start_ns.to_vec(), duration_ns: duration_ns.to_vec(), input, device_ns: Vec::new() }
+        Samples { start_ns: start_ns.to_vec(), duration_ns: duration_ns.to_vec(), input, ..Samples::default() }
     }
 
     fn alone(samples: &Samples) -> Result<(), ColumnError> {
-        samples.check_after(&Samples::default(), 0)
+        samples.check_after(&Samples::default(), 0, false)
     }
 
     #[test]
@@ -145,12 +161,15 @@ mod tests {
         let with = Samples { device_ns: vec![1, 1], ..samples(&[0, 1], &[1, 1]) };
         let without = samples(&[2], &[1]);
         assert_eq!(alone(&with), Ok(()));
-        assert_eq!(with.check_after(&with.clone(), 0), Ok(()));
+        assert_eq!(with.check_after(&with.clone(), 0, false), Ok(()));
         let half = Samples { device_ns: vec![1], ..with.clone() };
-        assert_eq!(alone(&half), Err(ColumnError::Device { found: 1, samples: 2 }));
-        assert_eq!(without.check_after(&with, 1), Err(ColumnError::Device { found: 0, samples: 1 }));
-        assert_eq!(with.check_after(&samples(&[0], &[1]), 0), Err(ColumnError::Device { found: 2, samples: 2 }));
-        assert_eq!(Samples::default().check_after(&with, 1), Ok(()));
+        assert_eq!(alone(&half), Err(ColumnError::Optional { found: 1, samples: 2 }));
+        assert_eq!(without.check_after(&with, 1, false), Err(ColumnError::Optional { found: 0, samples: 1 }));
+        assert_eq!(
+            with.check_after(&samples(&[0], &[1]), 0, false),
+            Err(ColumnError::Optional { found: 2, samples: 2 })
+        );
+        assert_eq!(Samples::default().check_after(&with, 1, false), Ok(()));
     }
 
     #[test]
@@ -158,7 +177,12 @@ mod tests {
         assert_eq!(alone(&samples(&[5, 4], &[1, 1])), Err(ColumnError::Backwards { index: 1, start: 4 }));
         assert_eq!(alone(&samples(&[5, 6], &[2, 1])), Err(ColumnError::Backwards { index: 1, start: 6 }));
         let later = samples(&[7], &[1]);
-        assert_eq!(later.check_after(&Samples::default(), 8), Err(ColumnError::Backwards { index: 0, start: 7 }));
+        assert_eq!(samples(&[5, 6], &[9, 9]).check_after(&Samples::default(), 5, true), Ok(()));
+        assert!(samples(&[6, 5], &[9, 9]).check_after(&Samples::default(), 5, true).is_err());
+        assert_eq!(
+            later.check_after(&Samples::default(), 8, false),
+            Err(ColumnError::Backwards { index: 0, start: 7 })
+        );
         for (start, duration) in [(0, LONGEST_SAMPLE_NS + 1), (u64::MAX, 1), (LATEST_START_NS + 1, 1)] {
             let absurd = ColumnError::Absurd { index: 0, start, duration };
             assert_eq!(alone(&samples(&[start], &[duration])), Err(absurd));

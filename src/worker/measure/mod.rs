@@ -6,6 +6,7 @@
 pub(crate) mod batching;
 pub(crate) mod cold;
 pub(crate) mod columns;
+pub(crate) mod load;
 pub(crate) mod sampler;
 pub mod settle;
 pub(crate) mod slice;
@@ -31,6 +32,12 @@ pub struct Samples {
     /// The same as `duration_ns` on the device's own clock; empty where the device has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub device_ns: Vec<u64>,
+    /// Under a load, where start is when the query was due and duration includes its wait: the part in which it was served.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub service_ns: Vec<u64>,
+    /// Under a load: from when it was due, and whoever served it was free, to the beginning of the service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_ns: Vec<u64>,
 }
 
 impl Samples {
@@ -40,16 +47,16 @@ impl Samples {
             start_ns: Vec::with_capacity(capacity),
             duration_ns: Vec::with_capacity(capacity),
             input: Vec::with_capacity(capacity),
-            device_ns: Vec::new(),
+            ..Samples::default()
         }
     }
 
     /// Adds samples that were taken later.
     pub fn append(&mut self, later: Samples) {
+        self.optional_mut().into_iter().zip(later.optional()).for_each(|(own, later)| own.extend(later));
         self.start_ns.extend(later.start_ns);
         self.duration_ns.extend(later.duration_ns);
         self.input.extend(later.input);
-        self.device_ns.extend(later.device_ns);
     }
 
     /// Drops those after the first `count`.
@@ -57,7 +64,16 @@ impl Samples {
         self.start_ns.truncate(count);
         self.duration_ns.truncate(count);
         self.input.truncate(count);
-        self.device_ns.truncate(count);
+        self.optional_mut().into_iter().for_each(|column| column.truncate(count));
+    }
+
+    /// The columns that not all samples have.
+    pub(crate) fn optional_mut(&mut self) -> [&mut Vec<u64>; 3] {
+        [&mut self.device_ns, &mut self.service_ns, &mut self.late_ns]
+    }
+
+    pub(crate) fn optional(&self) -> [&Vec<u64>; 3] {
+        [&self.device_ns, &self.service_ns, &self.late_ns]
     }
 
     /// How many samples.

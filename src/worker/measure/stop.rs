@@ -36,6 +36,8 @@ pub enum StopReason {
     Time,
     /// The time limit came first.
     TimeLimit,
+    /// Queries came faster than they could be served.
+    Saturated,
 }
 
 impl StopReason {
@@ -46,6 +48,7 @@ impl StopReason {
             StopReason::Samples => "samples",
             StopReason::Time => "time",
             StopReason::TimeLimit => "time_limit",
+            StopReason::Saturated => "saturated",
         }
     }
 }
@@ -75,6 +78,23 @@ impl Stop {
         match self {
             Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. } => max_samples as usize,
             Stop::Samples { count, .. } => count as usize,
+        }
+    }
+
+    /// Whether sampling ends after so many samples and nanoseconds, whatever the samples say.
+    pub(crate) fn ended(self, taken: usize, elapsed: u64) -> Option<StopReason> {
+        let enough_to_stop = taken >= LEAST_SAMPLES;
+        match self {
+            Stop::Samples { count, .. } if taken >= count as usize => Some(StopReason::Samples),
+            Stop::Time { time, min_samples, .. } if taken >= min_samples as usize && elapsed >= time.0 => {
+                Some(StopReason::Time)
+            }
+            Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }
+                if enough_to_stop && elapsed >= max_time.0 =>
+            {
+                Some(StopReason::TimeLimit)
+            }
+            _ => (taken >= self.most_samples()).then_some(StopReason::Samples),
         }
     }
 
@@ -188,35 +208,17 @@ impl Stopping {
     /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.
     pub fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
         let taken = durations.len();
-        let enough_to_stop = taken >= LEAST_SAMPLES;
-        match self.rule {
-            Stop::Samples { count, max_time } => {
-                if taken >= count as usize {
-                    return Some(StopReason::Samples);
+        if let Stop::Precision { statistic, relative, confidence, min_time, .. } = self.rule {
+            // The grid grows by a quarter, which makes repeated testing honest and its cost constant per sample.
+            if taken >= self.next_check && elapsed >= min_time.0 {
+                self.next_check = next_check(taken);
+                let values: Vec<f64> = durations.iter().map(|duration| *duration as f64).collect();
+                if precision_reached(&values, statistic.location(), relative.0, confidence.0).reached {
+                    return Some(StopReason::Precision);
                 }
-                (enough_to_stop && elapsed >= max_time.0).then_some(StopReason::TimeLimit)
-            }
-            Stop::Time { time, min_samples, max_samples } => {
-                if taken >= min_samples as usize && elapsed >= time.0 {
-                    return Some(StopReason::Time);
-                }
-                (taken >= max_samples as usize).then_some(StopReason::Samples)
-            }
-            Stop::Precision { statistic, relative, confidence, max_samples, min_time, max_time, .. } => {
-                // The grid grows by a quarter, which makes repeated testing honest and its cost constant per sample.
-                if taken >= self.next_check && elapsed >= min_time.0 {
-                    self.next_check = next_check(taken);
-                    let values: Vec<f64> = durations.iter().map(|duration| *duration as f64).collect();
-                    if precision_reached(&values, statistic.location(), relative.0, confidence.0).reached {
-                        return Some(StopReason::Precision);
-                    }
-                }
-                if enough_to_stop && elapsed >= max_time.0 {
-                    return Some(StopReason::TimeLimit);
-                }
-                (taken >= max_samples as usize).then_some(StopReason::Samples)
             }
         }
+        self.rule.ended(taken, elapsed)
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) enum Answer {
         /// Kind and message.
         failure: Failure,
     },
-    /// The step is done; ends `warm`, `measure`, `slice`, `check`, `afterwards`, `profile`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
+    /// The step is done; ends `warm`, `measure`, `load`, `slice`, `check`, `afterwards`, `profile`, `outputs`, `activation_ranges`, `evaluate` and `finish`.
     Done {
         /// How the warm-up ended.
         #[serde(default)]

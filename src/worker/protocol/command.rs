@@ -7,6 +7,7 @@ use crate::experiment::{Calibration, Stop, Warmup};
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::CellRequest;
 use crate::worker::batches::Data;
+use crate::worker::measure::load::Queries;
 
 /// What the parent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,6 +40,14 @@ pub enum Command {
         rule: Stop,
         /// Iterations of each sample.
         iterations: u32,
+    },
+    /// Serve queries as a load brings them. A sample begins when its query is due and ends when it is answered; they may
+    /// overlap, and `service_ns` and `late_ns` stand beside them. Ends as `measure` does.
+    Load {
+        /// How they come.
+        queries: Queries,
+        /// Inferences of each query, one after the other.
+        inferences: u32,
     },
     /// Take counted samples for a while; asked again and again while others take turns. Ends with `done`.
     Slice {
@@ -119,6 +128,8 @@ pub enum CommandName {
     Warm,
     /// `measure`
     Measure,
+    /// `load`
+    Load,
     /// `slice`
     Slice,
     /// `check`
@@ -139,10 +150,11 @@ pub enum CommandName {
 
 impl CommandName {
     /// What a worker may leave out, and therefore announces.
-    pub const CAPABILITIES: [CommandName; 10] = [
+    pub const CAPABILITIES: [CommandName; 11] = [
         CommandName::Prepare,
         CommandName::Warm,
         CommandName::Measure,
+        CommandName::Load,
         CommandName::Slice,
         CommandName::Check,
         CommandName::Afterwards,
@@ -154,7 +166,7 @@ impl CommandName {
 
     /// Whether counted samples are taken meanwhile.
     pub(crate) fn takes_counted_samples(self) -> bool {
-        matches!(self, CommandName::Measure | CommandName::Slice | CommandName::Profile)
+        matches!(self, CommandName::Measure | CommandName::Load | CommandName::Slice | CommandName::Profile)
     }
 
     /// Its word in the protocol.
@@ -164,6 +176,7 @@ impl CommandName {
             CommandName::Prepare => "prepare",
             CommandName::Warm => "warm",
             CommandName::Measure => "measure",
+            CommandName::Load => "load",
             CommandName::Slice => "slice",
             CommandName::Check => "check",
             CommandName::Afterwards => "afterwards",
@@ -184,6 +197,7 @@ impl Command {
             Command::Prepare { .. } => CommandName::Prepare,
             Command::Warm { .. } => CommandName::Warm,
             Command::Measure { .. } => CommandName::Measure,
+            Command::Load { .. } => CommandName::Load,
             Command::Slice { .. } => CommandName::Slice,
             Command::Check => CommandName::Check,
             Command::Afterwards(_) => CommandName::Afterwards,

@@ -9,7 +9,7 @@ use super::super::{Comparison, ComparisonRules, Judged};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::judge::summary::Summary;
 use crate::plan::{Group, Plan};
-use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
+use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// The cells among which one is chosen.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,12 +96,9 @@ impl Question<'_> {
     /// What these cells are compared by.
     fn metric(&self, cells: &[usize]) -> MetricReference {
         let all = &self.summary.cells;
-        let differ = || cells.iter().any(|cell| all[*cell].has_another_batch(&all[cells[0]]));
-        match self.best {
-            Some(best) => super::asked(best),
-            None if differ() => MetricReference::of(&ITEMS),
-            None => MetricReference::LATENCY,
-        }
+        let unasked = || cells.iter().map(|cell| all[*cell].compared_by(&all[cells[0]]));
+        let by = || unasked().find(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
+        self.best.map_or_else(by, super::asked)
     }
 
     fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {

@@ -15,7 +15,7 @@ use onnx::ElementType;
 use statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 use super::trace::{Node, Trace, TracedNode};
-use super::{Backend, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
+use super::{Backend, Caller, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use crate::data::array::Array;
 use crate::experiment::{MockFailureKind, MockOutputs, MockStep};
 use crate::machine::clock::{AnyClock, Clock, ScriptedClock};
@@ -92,7 +92,11 @@ impl MockBackend {
         let excess = 1.0 + script.warmup_excess.0 * (-elapsed / time_constant).exp();
         let level = script.item.0 as f64 * self.request.batch as f64 + script.median.0 as f64;
         let level = level * self.request.scale * excess;
-        let nanos = level * (self.run_effect + script.noise.0 * self.noise).exp();
+        let shape = match script.exponential {
+            true => self.random.exponential(1.0),
+            false => (script.noise.0 * self.noise).exp(),
+        };
+        let nanos = level * self.run_effect.exp() * shape;
         nanos.round().clamp(1.0, 1e18) as u64
     }
 
@@ -226,6 +230,11 @@ impl Backend for MockBackend {
                 vec![Array { name, element, shape: items, bytes, keys: Vec::new() }]
             }
         })
+    }
+
+    fn another(&self, _shares_session: bool) -> Result<Caller, Failure> {
+        // Its time is a script's, on one thread: a load counts the callers and calls the backend.
+        Ok(Box::new(|_, _| Ok(())))
     }
 
     fn placement(&self) -> Placement {

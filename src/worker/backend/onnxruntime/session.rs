@@ -1,10 +1,13 @@
 //! The session: loaded, bound, and called between two clock readings.
 #![expect(unsafe_code, reason = "the timed call is the C API's")]
 
+mod another;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ort::AsPointer;
@@ -35,7 +38,7 @@ use crate::worker::backend::failure::classify;
 use crate::worker::backend::inputs::{sets_within_limit, tensor_bytes};
 use crate::worker::backend::trace::Trace;
 use crate::worker::backend::{
-    Backend, CellRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest, TimeShares,
+    Backend, Caller, CellRequest, Failure, FailureKind, Phase, Placement, StreamCosts, TensorRequest, TimeShares,
 };
 
 /// One session with its bound inputs and outputs.
@@ -49,7 +52,7 @@ pub struct OnnxRuntime {
     /// include them.
     pool: Vec<Vec<DynTensor>>,
     wanted_outputs: Option<BTreeMap<String, Vec<u64>>>,
-    session: Option<Session>,
+    session: Option<Arc<Session>>,
     /// Outputs allocated beforehand, shared by all bindings; empty if their shapes vary.
     outputs: Vec<(String, DynTensor)>,
     /// By input set; none where every call begins and ends in host memory.
@@ -88,17 +91,7 @@ impl OnnxRuntime {
         }
         let stream = open_stream(settings)?;
         let sets = sets_within_limit(&request.tensors, request.input_sets)?;
-        let allocator = Allocator::default();
-        let mut input_pool_bytes = 0;
-        let mut pool = Vec::with_capacity(sets);
-        for set in 0..sets {
-            let mut values = Vec::with_capacity(request.tensors.len());
-            for tensor in &request.tensors {
-                input_pool_bytes += tensor_bytes(tensor)?;
-                values.push(input_value(&allocator, tensor, set)?);
-            }
-            pool.push(values);
-        }
+        let (pool, input_pool_bytes) = input_pool(&request.tensors, sets)?;
         Ok(OnnxRuntime {
             environment,
             library: library_path,
@@ -127,7 +120,7 @@ impl OnnxRuntime {
     }
 
     fn session(&self) -> Result<&Session, Failure> {
-        self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Internal, "the model is not loaded"))
+        self.session.as_deref().ok_or_else(|| Failure::new(FailureKind::Internal, "the model is not loaded"))
     }
 
     /// Options of the runs of each input set, by the stream and by whether they are replayed.
@@ -191,7 +184,7 @@ impl Backend for OnnxRuntime {
         if !self.settings.allow_fallback {
             refuse_fallback(&session, &self.settings.device)?;
         }
-        self.session = Some(session);
+        self.session = Some(Arc::new(session));
         Ok(())
     }
 
@@ -363,7 +356,7 @@ impl Backend for OnnxRuntime {
 
     fn placement(&self) -> Placement {
         let assigned =
-            self.session.as_ref().map(|session| Assigned::read(session, &self.settings.device)).unwrap_or_default();
+            self.session.as_deref().map(|session| Assigned::read(session, &self.settings.device)).unwrap_or_default();
         Placement {
             runtime_version: library_version(&self.library),
             build: Some(ort::info().to_owned()),
@@ -372,6 +365,10 @@ impl Backend for OnnxRuntime {
             input_pool_bytes: self.input_pool_bytes,
             dynamic_outputs: self.outputs.is_empty(),
         }
+    }
+
+    fn another(&self, shares_session: bool) -> Result<Caller, Failure> {
+        another::another(self, shares_session)
     }
 
     fn pipeline(&mut self, times: u32) -> Result<bool, Failure> {
@@ -422,11 +419,26 @@ impl Backend for OnnxRuntime {
     }
 
     fn trace(&mut self, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
-        let session = self.session.as_mut().filter(|_| self.traces.is_some());
+        let session = self.session.as_mut().filter(|_| self.traces.is_some()).and_then(Arc::get_mut);
         let session = session.ok_or_else(|| Failure::new(FailureKind::Internal, "the profiler is not on"))?;
         let file = session.end_profiling().map_err(|error| run_failure(&error))?;
         trace::read(Path::new(&file), inferences, keep)
     }
+}
+
+/// The values of inputs by set, and the bytes of all of them.
+fn input_pool(tensors: &[TensorRequest], sets: usize) -> Result<(Vec<Vec<DynTensor>>, u64), Failure> {
+    let allocator = Allocator::default();
+    let (mut bytes, mut pool) = (0, Vec::with_capacity(sets));
+    for set in 0..sets {
+        let mut values = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            bytes += tensor_bytes(tensor)?;
+            values.push(input_value(&allocator, tensor, set)?);
+        }
+        pool.push(values);
+    }
+    Ok((pool, bytes))
 }
 
 fn no_folder(error: io::Error) -> Failure {

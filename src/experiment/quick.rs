@@ -1,6 +1,6 @@
 //! `--quick`: the same matrix, measured just long enough for a first look.
 
-use crate::experiment::{Aa, Experiment, Runs, Stop, StopStatistic, Warmup};
+use super::{Aa, Experiment, Runs, Stop, StopStatistic, Warmup};
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// Fewest runs that allow a verdict.
@@ -13,7 +13,7 @@ const ITEMS: u64 = 256;
 /// no search for a batch.
 ///
 /// Its margin is wide, since a few short runs do not see how the machine changes over minutes.
-pub fn quick(experiment: &mut Experiment) {
+pub(crate) fn quick(experiment: &mut Experiment) {
     experiment.runs = Runs::fixed(RUNS);
     experiment.compare.aa = Aa::Off;
     experiment.compare.margin = experiment.compare.margin.of_quick_look();
@@ -33,6 +33,11 @@ pub fn quick(experiment: &mut Experiment) {
         min_samples: 2,
         tolerance: Ratio(0.02),
     };
+    let loads = experiment.models.iter().filter_map(|model| model.inputs.as_ref()).flatten();
+    if experiment.inputs.iter().chain(loads).any(|input| input.load.is_some()) {
+        measure.stop = Stop::Time { time: Nanos::from_secs(1), min_samples: 50, max_samples: 100_000 };
+        return;
+    }
     measure.stop = Stop::Precision {
         statistic: StopStatistic::Median,
         relative: Ratio(0.01),

@@ -1,0 +1,159 @@
+//! The load that a cell is measured under: how queries come, in place of one caller who waits for each answer (method 7).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::vocabulary::metric::{
+    EARLY_STOPPING, ITEMS, LARGEST_RATE, LATE_SHARE, MetricReference, Statistic, THROUGHPUT,
+};
+use crate::vocabulary::quantity::Nanos;
+
+/// How queries come. A query is one inference, but for [`Load::MultiStream`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "cell-load")]
+pub enum Load {
+    /// So many callers, each of whom asks again as soon as it has its answer.
+    Clients(u32),
+    /// MLPerf's: one caller; the 90th percentile by early stopping.
+    SingleStream,
+    /// MLPerf's: one caller who asks for eight inferences at once; the 99th percentile by early stopping.
+    MultiStream,
+    /// MLPerf's: all at once.
+    Offline,
+    /// So many a second, whatever became of those before.
+    Rate {
+        per_s: f64,
+        /// When they come.
+        arrivals: Arrivals,
+        /// What counts as late.
+        bound: Option<LatencyBound>,
+    },
+    /// The largest rate that keeps the bound, which is found for every cell.
+    Largest { arrivals: Arrivals, bound: LatencyBound },
+}
+
+/// When queries come that wait for nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "arrivals")]
+pub enum Arrivals {
+    /// Independently of each other: gaps are exponential.
+    #[default]
+    Poisson,
+    /// At equal distances.
+    Constant,
+}
+
+/// A percentile of latency, and what it must not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyBound {
+    /// Of the percentile: .9, .95, .99 or .999.
+    pub probability: f64,
+    /// In nanoseconds.
+    pub limit: Nanos,
+}
+
+impl LatencyBound {
+    /// The share of queries that may be late.
+    pub fn allowed(&self) -> f64 {
+        1.0 - self.probability
+    }
+
+    /// `p99`
+    pub fn statistic(&self) -> Statistic {
+        let all = Statistic::NAMES.iter().map(|(_, statistic)| *statistic);
+        all.into_iter().find(|it| it.probability() == Some(self.probability)).unwrap_or_default()
+    }
+}
+
+/// `p99 <= 20 ms`
+impl std::fmt::Display for LatencyBound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} <= {}", self.statistic().name(), spaced(&self.limit.to_string()))
+    }
+}
+
+/// A time as reports have it: `20 ms`.
+pub(crate) fn spaced(time: &str) -> String {
+    let unit = time.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(time.len());
+    format!("{} {}", &time[..unit], &time[unit..])
+}
+
+impl Load {
+    /// The word in specifications, and in names of inputs for the rate that is found.
+    pub(crate) const LARGEST: &str = "largest";
+
+    /// Inferences of a query of MLPerf's MultiStream.
+    pub(crate) const MULTI_STREAM: u32 = 8;
+
+    /// What it adds to the name of an input: `c4`, `50rps`, `largest`.
+    pub(crate) fn label(&self) -> String {
+        match self {
+            Load::Clients(clients) => format!("c{clients}"),
+            Load::SingleStream => "single-stream".to_owned(),
+            Load::MultiStream => "multi-stream".to_owned(),
+            Load::Offline => "offline".to_owned(),
+            Load::Rate { per_s, .. } => format!("{per_s}rps"),
+            Load::Largest { .. } => Load::LARGEST.to_owned(),
+        }
+    }
+
+    /// Callers of a closed loop; `None` where queries wait for nobody.
+    pub(crate) fn clients(&self) -> Option<u32> {
+        match self {
+            Load::Clients(clients) => Some(*clients),
+            Load::SingleStream | Load::MultiStream => Some(1),
+            Load::Offline | Load::Rate { .. } | Load::Largest { .. } => None,
+        }
+    }
+
+    /// Inferences of a query.
+    pub(crate) fn inferences(&self) -> u32 {
+        if *self == Load::MultiStream { Load::MULTI_STREAM } else { 1 }
+    }
+
+    /// What counts as late.
+    pub(crate) fn bound(&self) -> Option<LatencyBound> {
+        match self {
+            Load::Rate { bound, .. } => *bound,
+            Load::Largest { bound, .. } => Some(*bound),
+            _ => None,
+        }
+    }
+
+    /// How queries come that wait for nobody, but for those that come at once.
+    pub(crate) fn arrivals(&self) -> Option<Arrivals> {
+        match self {
+            Load::Rate { arrivals, .. } | Load::Largest { arrivals, .. } => Some(*arrivals),
+            _ => None,
+        }
+    }
+
+    /// What cells under it are compared by where nothing is asked; `items` says that their items are known.
+    pub(crate) fn compared_by(&self, items: bool) -> MetricReference {
+        match self {
+            Load::Largest { .. } => MetricReference::of(&LARGEST_RATE),
+            Load::Offline => rate(items),
+            _ => MetricReference::LATENCY,
+        }
+    }
+
+    /// What it is about beside latency.
+    pub(crate) fn about(&self, items: bool) -> Option<MetricReference> {
+        match self {
+            Load::Largest { .. } => Some(MetricReference::of(&LARGEST_RATE)),
+            Load::Offline | Load::Clients(_) => Some(rate(items)),
+            Load::Rate { bound, .. } => bound.map(|_| MetricReference::of(&LATE_SHARE)),
+            Load::SingleStream | Load::MultiStream => Some(MetricReference::of(&EARLY_STOPPING)),
+        }
+    }
+
+    pub(crate) fn is_largest(&self) -> bool {
+        matches!(self, Load::Largest { .. })
+    }
+}
+
+fn rate(items: bool) -> MetricReference {
+    MetricReference::of(if items { &ITEMS } else { &THROUGHPUT })
+}

@@ -1,0 +1,179 @@
+//! The largest rate of every cell that looks for it (method 7.3): predicted from service times of a closed loop, then tried
+//! with real arrivals until the rate near which its runs are is known.
+//!
+//! Stored, never in statistics: what is reported comes from the runs of the cell.
+
+use statistics::largest_rate::{LateCounts, largest_rate};
+use statistics::mean;
+use statistics::quantile::median;
+use statistics::random::Xoshiro256PlusPlus;
+
+use super::Pass;
+use super::rehearsal::pilot_warmup;
+use crate::experiment::{LatencyBound, Load, Stop, spaced};
+use crate::plan::{Cell, RandomStream};
+use crate::record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
+use crate::run::Job;
+use crate::run::event::Event;
+use crate::run::finish::{Slot, store_run};
+use crate::run::load::FIRST_OF_CALLER;
+use crate::run::served::replayed;
+use crate::run::session::{RunError, Session};
+use crate::vocabulary::metric::LATE_SHARE;
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::measure::load::Queries;
+use crate::worker::{RunPlan, WorkerRun};
+
+/// How the service times of a cell are sampled.
+const SERVICES: Stop = Stop::Time { time: Nanos::from_secs(2), min_samples: 200, max_samples: 20_000 };
+
+/// Schedules that they are replayed through.
+const SCHEDULES: u64 = 10;
+
+/// Where the search for a prediction begins, as a part of what could be served at most.
+const FIRST: f64 = 0.6;
+
+/// A rate is tried again unless it was about as near to the one that it showed.
+const NEAR: f64 = 0.1;
+
+const MOST_TRIED: u32 = 4;
+
+/// Finds the rates of cells that no session has found.
+pub(super) struct FindRates;
+
+impl Pass for FindRates {
+    type Found = Rates;
+
+    fn is_wanted(job: &Job) -> bool {
+        job.plan().runnable().any(|(_, cell)| job.load(cell).is_some_and(|load| load.is_largest()))
+    }
+
+    fn is_there(job: &Job) -> bool {
+        left(job).is_empty()
+    }
+
+    fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rates, RunError> {
+        let mut found = job.manifest().findings.rates.clone().unwrap_or_default();
+        for (index, cell, bound) in left(job) {
+            let rate = one(job, index, &cell, bound, session)?;
+            session.emit(&Event::RateFound { cell: &job.plan().path(&cell), rate: &rate });
+            found.cells.push(rate);
+            job.record_mut().keep(found.clone())?;
+        }
+        Ok(found)
+    }
+}
+
+/// The cells whose rate is not known.
+fn left(job: &Job) -> Vec<(usize, Cell, LatencyBound)> {
+    let bound = |cell: &Cell| match job.load(cell)? {
+        Load::Largest { bound, .. } => Some(bound),
+        _ => None,
+    };
+    let wanted = job.plan().runnable().filter_map(|(index, cell)| Some((index, *cell, bound(cell)?)));
+    wanted.filter(|(_, cell, _)| job.manifest().rate_of(cell).is_none() && !job.is_given_up(cell)).collect()
+}
+
+fn one(
+    job: &Job,
+    index: usize,
+    cell: &Cell,
+    bound: LatencyBound,
+    session: &mut Session<'_>,
+) -> Result<CellRate, RunError> {
+    let mut found = CellRate {
+        cell: index as u32,
+        service_ns: None,
+        predicted_per_s: None,
+        per_s: None,
+        tried: Vec::new(),
+        problem: None,
+    };
+    session.go_on()?;
+    let services_ns = match services(job, cell, session)? {
+        Ok(services) => services,
+        Err(problem) => return Ok(CellRate { problem: Some(problem), ..found }),
+    };
+    let typical = median(&services_ns).unwrap_or(1.0);
+    found.service_ns = Some(typical);
+    let late = services_ns.iter().filter(|service| **service > bound.limit.0 as f64).count();
+    if late as f64 > bound.allowed() * services_ns.len() as f64 {
+        let takes = spaced(&format!("{:.2?}", Nanos(typical as u64).to_duration()));
+        found.problem = Some(format!("no rate keeps {bound}: one inference takes {takes}"));
+        return Ok(found);
+    }
+    let Some(mut rate) = predicted(job, cell, &services_ns, bound) else {
+        found.problem = Some(format!("no rate keeps {bound}"));
+        return Ok(found);
+    };
+    found.predicted_per_s = Some(rate);
+    // A quick look goes no further.
+    let tries = if job.manifest().quick { 0 } else { MOST_TRIED };
+    for number in 0..tries {
+        session.go_on()?;
+        let run = probe(job, cell, rate, u32::MAX - 1 - number, session)?;
+        if let Some(failure) = run.failure {
+            found.problem = Some(failure.message);
+            return Ok(found);
+        }
+        let late = run.data.metrics.get(LATE_SHARE.name).copied();
+        let supports = run.late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
+        found.tried.push(TriedRate { per_s: rate, late, supports_per_s: supports });
+        let before = rate;
+        rate =
+            supports.unwrap_or(if late.is_some_and(|late| late > bound.allowed()) { rate / 2.0 } else { rate * 1.5 });
+        if supports.is_some() && (rate / before - 1.0).abs() < NEAR {
+            break;
+        }
+    }
+    found.per_s = Some(rate);
+    Ok(found)
+}
+
+/// Service times in nanoseconds with every caller busy, or why there are none.
+fn services(job: &Job, cell: &Cell, session: &mut Session<'_>) -> Result<Result<Vec<f64>, String>, RunError> {
+    let queries = Queries::Closed { clients: job.callers(cell), rule: SERVICES };
+    let worker = asked(job, cell, u32::MAX, queries, session)?;
+    if let Some(failure) = worker.failure {
+        return Ok(Err(failure.message));
+    }
+    let first = (FIRST_OF_CALLER * job.callers(cell)) as usize;
+    let services: Vec<f64> = worker.data.measured.service_ns.iter().skip(first).map(|ns| *ns as f64).collect();
+    Ok(if services.is_empty() { Err("no query was answered".to_owned()) } else { Ok(services) })
+}
+
+/// One run under a load, with numbers that no run of a block has: the seeds are nobody else's.
+fn asked(job: &Job, cell: &Cell, run: u32, queries: Queries, session: &mut Session<'_>) -> Result<WorkerRun, RunError> {
+    let warming = RunPlan::warming(job.request(cell, Arm::Pilot, run), pilot_warmup(job.measure().warmup));
+    let plan = RunPlan { stop: Some(job.measure().stop), load: Some((queries, 1)), ..warming };
+    session.run_cell(job, cell, (Arm::Pilot, run), &plan)
+}
+
+fn probe(job: &Job, cell: &Cell, rate: f64, run: u32, session: &mut Session<'_>) -> Result<StoredRun, RunError> {
+    let load = job.load_at(cell, Some(rate), run);
+    let Some(load) = load else { return Ok(StoredRun::not_started(cell.id, Arm::Pilot, run, 0, Outcome::NotRun)) };
+    let worker = asked(job, cell, run, load.queries.clone(), session)?;
+    let slot = Slot { served: load.served(job, cell), ..Slot::of(job, cell, Arm::Pilot, run) };
+    Ok(store_run(slot, worker, None, job.batch_size(cell)))
+}
+
+/// The largest rate if a query takes as long under load as it did in a closed loop.
+fn predicted(job: &Job, cell: &Cell, services_ns: &[f64], bound: LatencyBound) -> Option<f64> {
+    let servers = job.callers(cell) as usize;
+    let capacity = servers as f64 / mean(services_ns)? * 1e9;
+    let mut rate = FIRST * capacity;
+    for _ in 0..10 {
+        let replayed = |number: u64| {
+            let seed = RandomStream::Arrivals(u32::MAX).seed(job.plan().seed.wrapping_add(number));
+            replayed(services_ns, servers, rate, bound, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
+        };
+        let processes: Vec<LateCounts> = (0..SCHEDULES).filter_map(replayed).collect();
+        if let Some(found) = largest_rate(&processes, bound.allowed(), 0.95) {
+            return Some(found.value);
+        }
+        let is_too_high =
+            processes.iter().any(|counts| counts.own_rate(bound.allowed()).is_none() && counts.late[0] > 0);
+        rate *= if is_too_high { 0.5 } else { 1.5 };
+    }
+    None
+}

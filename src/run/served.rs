@@ -1,0 +1,111 @@
+//! What the queries of a run under a load say: rates, late ones, and what is left of their order.
+
+use statistics::early_stopping::early_stopping_estimate;
+use statistics::largest_rate::{LateCounts, Schedule};
+use statistics::mean;
+use statistics::quantile::{median, quantile_sorted, sorted};
+use statistics::queue::{discarded_queries, poisson_arrivals};
+use statistics::random::Xoshiro256PlusPlus;
+
+use crate::experiment::{LatencyBound, Load};
+use crate::record::StoredRun;
+use crate::vocabulary::metric::{self, Metric};
+
+/// The load that a run was put under.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Served {
+    pub load: Load,
+    /// Queries that do not count, at the beginning.
+    pub discarded: u32,
+    /// How many could be served at once.
+    pub callers: u32,
+    /// Fewer count than its queue needs.
+    pub is_short: bool,
+    /// Queries a second, where they wait for nobody.
+    pub per_s: Option<f64>,
+    /// Seed of the arrivals through which service times of a closed loop are replayed, where that is all that was measured.
+    pub replayed: Option<u64>,
+}
+
+/// Adds the metrics of a completed run. Its first queries are marked as late warm-up, by which they leave every statistic.
+pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
+    let all = run.data.measured.len();
+    run.late_warmup = served.discarded.min(all.saturating_sub(1) as u32);
+    let first = run.late_warmup as usize;
+    let measured = &run.data.measured;
+    let counted =
+        |column: &[u64]| column.get(first..).unwrap_or_default().iter().map(|ns| *ns as f64).collect::<Vec<f64>>();
+    let latencies = counted(&measured.duration_ns);
+    let (services, lateness) = (counted(&measured.service_ns), counted(&measured.late_ns));
+    let (Some(begin), Some(mean)) = (measured.start_ns.get(first), mean(&latencies)) else { return };
+    let ends = measured.start_ns.iter().zip(&measured.duration_ns).skip(first).map(|(start, took)| start + took);
+    let span_s = (ends.max().unwrap_or(0).saturating_sub(*begin)).max(1) as f64 / 1e9;
+    let queries_per_s = latencies.len() as f64 / span_s;
+    let per_second = queries_per_s * f64::from(served.load.inferences());
+    let little = served.load.clients().map(|clients| queries_per_s * mean / 1e9 / f64::from(clients));
+    let percentile = match served.load {
+        Load::SingleStream => Some(0.9),
+        Load::MultiStream => Some(0.99),
+        _ => None,
+    };
+    let found: [(Metric, Option<f64>); 8] = [
+        (metric::LATENCY, median(&latencies)),
+        (metric::THROUGHPUT, Some(per_second)),
+        (metric::ITEMS, items.map(|items| per_second * items as f64)),
+        (metric::SERVICE, median(&services)),
+        (metric::LATENESS, quantile_sorted(&sorted(&lateness), 0.99)),
+        (metric::LITTLE, little),
+        (metric::LATE_SHARE, served.load.bound().map(|bound| late_share(&latencies, bound))),
+        (metric::EARLY_STOPPING, percentile.and_then(|percentile| early_stopping_estimate(&latencies, percentile))),
+    ];
+    let found = found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)));
+    let metrics: Vec<(String, f64)> = found.collect();
+    run.data.metrics.extend(metrics);
+    if let Load::Largest { bound, .. } = served.load {
+        let late = late_counts(run, served, bound);
+        let own = late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
+        run.data.metrics.extend(own.map(|own| (metric::LARGEST_RATE.name.to_owned(), own)));
+        run.late = late;
+    }
+}
+
+fn late_share(latencies: &[f64], bound: LatencyBound) -> f64 {
+    let late = latencies.iter().filter(|latency| **latency > bound.limit.0 as f64).count();
+    late as f64 / latencies.len().max(1) as f64
+}
+
+/// The queries of a run, replayed at other rates.
+pub(super) fn late_counts(run: &StoredRun, served: Served, bound: LatencyBound) -> Option<LateCounts> {
+    let (measured, discarded) = (&run.data.measured, run.late_warmup as usize);
+    let (rate, servers) = (served.per_s?, served.callers as usize);
+    let services: Vec<f64> = measured.service_ns.iter().map(|ns| *ns as f64).collect();
+    if let Some(seed) = served.replayed {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        return replayed(services.get(discarded..)?, servers, rate, bound, &mut random);
+    }
+    let first = *measured.start_ns.first()?;
+    let arrivals: Vec<f64> =
+        measured.start_ns.iter().map(|start| start.saturating_sub(first) as f64 / 1e9 * rate).collect();
+    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
+    Some(LateCounts::of(schedule, rate, bound.limit.0 as f64))
+}
+
+/// Queries of a schedule through which service times are replayed.
+const REPLAYED: usize = 4000;
+
+/// Service times, in their order and from anywhere on, through a schedule of their own.
+pub(super) fn replayed(
+    services_ns: &[f64],
+    servers: usize,
+    rate: f64,
+    bound: LatencyBound,
+    random: &mut Xoshiro256PlusPlus,
+) -> Option<LateCounts> {
+    let capacity = servers as f64 / mean(services_ns)? * 1e9;
+    let discarded = discarded_queries(rate / capacity);
+    let arrivals = poisson_arrivals(REPLAYED + discarded, random);
+    let from = random.below(services_ns.len() as u64) as usize;
+    let services: Vec<f64> = services_ns.iter().cycle().skip(from).take(arrivals.len()).copied().collect();
+    let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
+    Some(LateCounts::of(schedule, rate, bound.limit.0 as f64))
+}

@@ -1,0 +1,235 @@
+//! `measure.load`: the levels, and the inputs multiplied by them.
+
+use std::collections::HashSet;
+
+use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop};
+use crate::spec::check::Check;
+use crate::spec::document::DocumentPath;
+use crate::spec::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
+use crate::vocabulary::metric::Statistic;
+use crate::vocabulary::quantity::Nanos;
+
+use super::measure;
+
+/// Without another rule: a run goes on so long, and for so many queries. Rates take more where the queue needs it.
+const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 1_000_000 };
+
+/// Rates between which a run can be carried out: a thousand queries in a day, and one in a microsecond.
+const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
+
+/// What a point is named that sets nothing.
+const UNSET: &str = "default";
+
+fn top() -> DocumentPath {
+    DocumentPath::top("measure").key("load")
+}
+
+/// Reads `measure.load`.
+pub(super) fn expand(form: Option<&LoadForm>, runs_commands: bool, check: &mut Check<'_>) -> Vec<Load> {
+    // Commands have none, which is told with what else is of models alone.
+    let Some(form) = form.filter(|_| !runs_commands && !check.is_damaged(&top())) else { return Vec::new() };
+    match form {
+        LoadForm::Scenario(scenario) => vec![*scenario],
+        LoadForm::Levels(levels) => expand_levels(levels, check),
+    }
+}
+
+fn expand_levels(form: &LoadLevels, check: &mut Check<'_>) -> Vec<Load> {
+    let needs_rate = [("bound", form.bound.is_some()), ("arrivals", form.arrivals.is_some())];
+    match (&form.clients, &form.rate) {
+        (Some(clients), None) => {
+            for (key, _) in needs_rate.iter().filter(|(_, is_written)| *is_written) {
+                let problem = check.at_key(&top().key(key), format!("`{key}` is for a `rate`"));
+                check
+                    .problems
+                    .push(problem.with_hint("leave it out: a caller who waits for each answer is never late"));
+            }
+            let levels = clients.places(&top().key("clients")).into_iter();
+            unique(levels.map(|(place, count)| (place, Load::Clients(count.0))).collect(), check)
+        }
+        (None, Some(rates)) => {
+            let arrivals = form.arrivals.unwrap_or_default();
+            let bound = form.bound.as_ref().and_then(|form| bound(form, check));
+            let levels = read_rates(rates, arrivals, bound, form.bound.is_some(), check);
+            unique(levels, check)
+        }
+        (Some(_), Some(_)) => {
+            let message = "`clients` wait for their answers, and at a `rate` queries wait for nobody";
+            check.error(&top(), message, "measure them in two specifications".to_owned());
+            Vec::new()
+        }
+        (None, None) => {
+            check.error(&top(), "a load has `clients` or a `rate`", "write `load: { clients: [1, 2, 4] }`".to_owned());
+            Vec::new()
+        }
+    }
+}
+
+fn read_rates(
+    rates: &OneOrMany<RateText>,
+    arrivals: Arrivals,
+    bound: Option<LatencyBound>,
+    has_bound: bool,
+    check: &mut Check<'_>,
+) -> Vec<(DocumentPath, Load)> {
+    let mut levels = Vec::new();
+    for (place, text) in rates.places(&top().key("rate")) {
+        if text.0 == Load::LARGEST {
+            match bound {
+                Some(bound) => levels.push((place, Load::Largest { arrivals, bound })),
+                None if has_bound => {}
+                None => {
+                    let message = "`largest` is the largest rate that keeps a bound, and there is none";
+                    check.error(&place, message, "add `bound: { p99: 20ms }`".to_owned());
+                }
+            }
+            continue;
+        }
+        match per_second(&text.0) {
+            Some(per_s) if RATES.contains(&per_s) => levels.push((place, Load::Rate { per_s, arrivals, bound })),
+            Some(per_s) if per_s < *RATES.start() => {
+                let message = format!("`{}` is less than one query in 100 s, so that a run would take days", text.0);
+                check.error(&place, message, "use a higher rate, or one client: `load: { clients: 1 }`".to_owned());
+            }
+            _ => {
+                let message = format!("`{}` is more than a million queries a second", text.0);
+                check.error(&place, message, None);
+            }
+        }
+    }
+    levels
+}
+
+/// `50/s`, `50`, `3000/min`, `10/h`, as the schema has it.
+fn per_second(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let seconds = match unit {
+        "s" => 1.0,
+        "min" => 60.0,
+        _ => 3600.0,
+    };
+    Some(number.parse::<f64>().ok()? / seconds)
+}
+
+fn bound(form: &LatencyBoundForm, check: &mut Check<'_>) -> Option<LatencyBound> {
+    let written = [
+        (Statistic::P90, &form.p90),
+        (Statistic::P95, &form.p95),
+        (Statistic::P99, &form.p99),
+        (Statistic::P999, &form.p99_9),
+    ];
+    let (statistic, text) = written.into_iter().find_map(|(statistic, text)| Some((statistic, text.as_ref()?)))?;
+    let limit = measure::positive(text, &top().key("bound").key(statistic.name()), check);
+    Some(LatencyBound { probability: statistic.probability()?, limit }).filter(|bound| bound.limit.0 > 0)
+}
+
+fn unique(levels: Vec<(DocumentPath, Load)>, check: &mut Check<'_>) -> Vec<Load> {
+    let mut seen = HashSet::new();
+    for (place, level) in &levels {
+        if !seen.insert(level.label()) {
+            check.error(place, format!("`{}` is listed twice", level.label()), None);
+        }
+    }
+    levels.into_iter().map(|(_, level)| level).collect()
+}
+
+/// What a load asks of the rest of `measure`.
+pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopForm, check: &mut Check<'_>) {
+    if load.is_empty() {
+        return;
+    }
+    let place = |key: &str| DocumentPath::top("measure").key(key);
+    let asked = [
+        ("design", !matches!(measure.design, Design::Blocks | Design::Sequential), "slices are too short for a queue"),
+        ("cache", measure.cache == Cache::Cold, "caches cannot be emptied while queries wait"),
+        ("pipelined", measure.pipelined.is_some(), "a load says how many inferences are under way"),
+    ];
+    for (key, _, why) in asked.into_iter().filter(|(_, is_asked, _)| *is_asked) {
+        let problem = check.at_key(&place(key), format!("under a `load` there is no `{key}`: {why}"));
+        check.problems.push(problem.with_hint("leave one of them out"));
+    }
+    if !check.has(&place("stop")) {
+        measure.stop = STOP;
+        measure.timeout = measure.timeout.max(Nanos::from_secs(600));
+    } else if matches!(stop, StopForm::Precision(_)) {
+        let message = "`precision` takes latencies for independent, and those of a queue are not";
+        check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
+    }
+}
+
+/// Every input at every level.
+pub(super) fn multiply(points: &mut Vec<InputPoint>, levels: &[Load], check: &mut Check<'_>) {
+    if levels.is_empty() {
+        return;
+    }
+    if points.iter().any(|point| point.search.is_some()) {
+        let message = "under a `load` the batch is not searched: the best one depends on the load";
+        check.error(&top(), message, "name batches, or leave `load` out".to_owned());
+    }
+    let at = |point: &InputPoint, level: &Load| {
+        let label = level.label();
+        let name = if point.name == UNSET { label } else { format!("{}-{label}", point.name) };
+        InputPoint { name, load: Some(*level), ..point.clone() }
+    };
+    *points = points.iter().flat_map(|point| levels.iter().map(move |level| at(point, level))).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::expand::tests::{mock, problems};
+
+    fn names(load: &str) -> Vec<String> {
+        mock(&format!("measure: {{ load: {load} }}")).inputs.into_iter().map(|input| input.name).collect()
+    }
+
+    #[test]
+    fn every_input_is_measured_at_every_level() {
+        assert_eq!(names("{ clients: [1, 4] }"), ["c1", "c4"]);
+        assert_eq!(
+            names("{ rate: [50/s, 90/min, 7, largest], bound: { p99: 20ms } }"),
+            ["50rps", "1.5rps", "7rps", "largest"]
+        );
+        assert_eq!(names("offline"), ["offline"]);
+        let own = mock("models: [m, { name: n, inputs: { batch: 4 } }]\nmeasure: { load: single_stream }");
+        let own = own.models[1].inputs.as_ref().expect("its own");
+        assert_eq!((own[0].name.as_str(), own[0].load), ("b4-single-stream", Some(Load::SingleStream)));
+    }
+
+    #[test]
+    fn a_load_has_its_own_rule_to_stop() {
+        assert_eq!(mock("measure: { load: offline }").measure.stop, STOP);
+        let stop = "stop: { mode: samples, count: 100 }";
+        assert!(matches!(
+            mock(&format!("measure: {{ load: offline, {stop} }}")).measure.stop,
+            Stop::Samples { count: 100, .. }
+        ));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_told() {
+        let of = |measure: &str| problems(&format!("measure: {{ {measure} }}"));
+        assert_eq!(of("load: { clients: 1, rate: 5/s }").len(), 1);
+        assert_eq!(
+            of("load: { rate: largest }"),
+            ["`largest` is the largest rate that keeps a bound, and there is none"]
+        );
+        assert_eq!(of("load: { clients: 2, bound: { p99: 20ms } }"), ["`bound` is for a `rate`"]);
+        assert_eq!(of("load: { bound: { p99: 20ms } }"), ["a load has `clients` or a `rate`"]);
+        assert_eq!(of("load: { rate: [5, 5/s] }"), ["`5rps` is listed twice"]);
+        assert!(of("load: { rate: 0.001/s }")[0].contains("less than one query in 100 s"));
+        assert!(of("load: { rate: 2000000/s }")[0].contains("more than a million"));
+        assert_eq!(of("load: { rate: largest, bound: { p99: 0ms } }").len(), 1);
+        assert_eq!(of("load: offline, design: slices").len(), 1);
+        assert_eq!(of("load: offline, cache: cold").len(), 1);
+        assert_eq!(of("load: offline, stop: { max_time: 3s }").len(), 1);
+        let of_commands = problems("commands: [ls]\nmeasure: { load: offline }");
+        assert!(of_commands.contains(&"`load` has no effect on `commands`".to_owned()), "{of_commands:?}");
+        assert_eq!(problems("inputs: { batch: best }\nmeasure: { load: offline }").len(), 1);
+        for wrong in
+            ["{ clients: 0 }", "{ clients: -1 }", "{ rate: fast }", "all", "{ rate: 5/s, bound: { p98: 3ms } }", "{}"]
+        {
+            assert!(!of(&format!("load: {wrong}")).is_empty(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Load from YAML to answers: closed loops, rates and the largest one, on queues whose answers are known.
+
+use serde_json::Value;
+
+use crate::need::need;
+use crate::support::{Done, Workplace};
+
+fn spec(rest: &str) -> Workplace {
+    Workplace::with_spec(&format!("models: [m]\ncompare: {{ aa: off }}\n{rest}"))
+}
+
+fn results(place: &Workplace) -> Value {
+    serde_json::from_str(&place.read("reports/x/results.json")).unwrap()
+}
+
+fn said(done: &Done) -> String {
+    done.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn interval(cell: &Value, metric: &str) -> [f64; 3] {
+    ["low", "value", "high"].map(|key| cell["metrics"][metric][key].as_f64().unwrap_or(f64::NAN))
+}
+
+/// M/D/1 with services of 5 ms keeps p99 <= 20 ms up to 92.5 queries a second (a simulation of four million), and M/M/1
+/// p99 <= 100 ms up to 1 / 5 ms - ln(100) / 100 ms.
+#[test]
+fn the_largest_rate_of_known_queues_is_found() {
+    for (service, bound, words, rate) in
+        [("noise: 0%", "20ms", "20 ms", 92.5), ("exponential: true", "100ms", "100 ms", 200.0 - 100_f64.ln() / 0.1)]
+    {
+        let place = spec(&format!(
+            "runs: 10\nmeasure: {{ load: {{ rate: largest, bound: {{ p99: {bound} }} }} }}\n\
+             backend: {{ mock: {{ median: 5ms, run_sd: 0%, {service} }} }}\n"
+        ));
+        let done = place.run(&["x.yaml"]).expect_code(0);
+        assert!(said(&done).contains(&format!("with p99 <= {words}")), "{}", said(&done));
+        let found = results(&place);
+        let cell = &found["cells"][0];
+        let [low, value, high] = interval(cell, "largest_rate_per_s");
+        assert!(low <= rate && rate <= high, "{service}: {rate} in [{low}, {high}]");
+        assert!((value / rate - 1.0).abs() < 0.06, "{service}: {value}");
+        assert!((cell["load"]["predicted_per_s"].as_f64().unwrap() / rate - 1.0).abs() < 0.1);
+        assert!(!cell["load"]["tried"].as_array().unwrap().is_empty());
+        // What was measured near that rate is near the share that is allowed.
+        assert!((0.004..0.02).contains(&interval(cell, "late_ratio")[1]));
+    }
+}
+
+#[test]
+fn a_service_that_is_slower_takes_less_and_a_copy_takes_as_much() {
+    let place = spec(
+        "variants: [one, same, { name: slower, mock: { scale: 1.05 } }]\nruns: 12\n\
+         measure: { load: { rate: largest, bound: { p99: 20ms } } }\n\
+         backend: { mock: { median: 5ms, noise: 1%, run_sd: 0.2% } }\n\
+         goals: [{ metric: largest_rate, min: 60, where: { variant: one } }]\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(said(&done).contains("largest rate >= 60/s"), "{}", said(&done));
+    let found = results(&place);
+    let rows = found["comparisons"].as_array().unwrap();
+    let verdict = |cell: usize| {
+        let row = rows.iter().find(|row| row["cell"] == found["cells"][cell]["id"] && row["metric"] == "largest_rate");
+        row.map(|row| row["verdict"].as_str().unwrap().to_owned())
+    };
+    assert!(verdict(1).is_some_and(|verdict| verdict != "better" && verdict != "worse"), "{rows:?}");
+    assert_eq!(verdict(2).as_deref(), Some("worse"), "{rows:?}");
+    // Latencies at rates of their own are of other work.
+    assert!(rows.iter().all(|row| !row["metric"].as_str().unwrap().starts_with("latency")), "{rows:?}");
+}
+
+#[test]
+fn callers_share_sessions_and_littles_law_holds() {
+    let place = spec(
+        "variants: [{ name: one, sessions: 1 }, { name: two, sessions: 2 }, each]\nruns: 5\n\
+         measure: { load: { clients: [1, 4] } }\nbackend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    let found = results(&place);
+    let rates = [200.0, 200.0, 200.0, 200.0, 400.0, 800.0];
+    for (cell, rate) in found["cells"].as_array().unwrap().iter().zip(rates) {
+        let throughput = interval(cell, "throughput_per_s")[1];
+        assert!((throughput / rate - 1.0).abs() < 0.01, "{} {throughput}", cell["input"]);
+        let little = cell["environment"]["little_ratio"][0].as_f64().unwrap();
+        assert!((little - 1.0).abs() < 0.01, "{little}");
+    }
+    assert!(place.read("reports/x/report.html").contains("Throughput over clients"));
+}
+
+#[test]
+fn a_rate_says_what_is_late_and_one_that_is_too_high_ends_early() {
+    let place = spec(
+        "runs: 5\nmeasure: { load: { rate: [50, 400], bound: { p99: 20ms } } }\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let found = results(&place);
+    let late = |cell: usize| interval(&found["cells"][cell], "late_ratio")[1];
+    assert!(late(0) < 0.005 && late(1) > 0.5, "{} {}", late(0), late(1));
+    assert_eq!(found["cells"][1]["codes"]["W_SATURATED"]["runs"], 5, "{}", said(&done));
+}
+
+#[test]
+fn mlperfs_scenarios_have_their_numbers() {
+    for (load, metric, value) in [
+        ("single_stream", "early_stopping_ns", 5e6),
+        ("multi_stream", "early_stopping_ns", 40e6),
+        ("offline", "throughput_per_s", 200.0),
+    ] {
+        let place = spec(&format!(
+            "runs: 5\nmeasure: {{ load: {load}, stop: {{ mode: samples, count: 700 }} }}\n\
+             backend: {{ mock: {{ median: 5ms, run_sd: 0%, noise: 0% }} }}\n"
+        ));
+        place.run(&["x.yaml"]).expect_code(0);
+        let found = interval(&results(&place)["cells"][0], metric)[1];
+        assert!((found / value - 1.0).abs() < 0.01, "{load}: {found}");
+    }
+}
+
+#[test]
+fn a_bound_below_the_service_time_is_answered_in_plain_words() {
+    let place = spec(
+        "runs: 5\nmeasure: { load: { rate: largest, bound: { p99: 4ms } } }\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    let done = place.run(&["x.yaml"]);
+    let said = said(&done) + &done.stderr;
+    assert!(said.contains("no rate keeps p99 <= 4 ms: one inference takes 5.00 ms"), "{said}");
+}
+
+#[test]
+fn a_quick_look_predicts_from_service_times() {
+    let place = spec("runs: 9\nbackend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n");
+    let done = place.run(&["x.yaml", "--quick", "--rate", "largest", "--p99", "20ms"]).expect_code(0);
+    assert!(said(&done).contains("(predicted)"), "{}", said(&done));
+}
+
+/// Sessions of a real runtime, each on a thread of its own.
+#[test]
+fn sessions_of_a_real_runtime_serve_at_once() {
+    need!(onnxruntime);
+    let place = Workplace::with_spec(&format!(
+        "models: {}/experiments/models/digits-cnn.onnx\ninputs: {{ batch: 1 }}\n\
+         variants: [{{ name: own, sessions: 2, threads: 1 }}, {{ name: shared, sessions: 2, shared_session: true, threads: 1 }}]\n\
+         runs: 2\ncompare: {{ aa: off }}\n\
+         measure: {{ load: {{ rate: 200 }}, stop: {{ mode: samples, count: 200 }}, warmup: {{ mode: samples, count: 5 }} }}\n",
+        env!("CARGO_MANIFEST_DIR")
+    ));
+    place.run(&["x.yaml"]).expect_code(0);
+    for cell in results(&place)["cells"].as_array().unwrap() {
+        assert_eq!((&cell["completed"], &cell["load"]["callers"]), (&2.into(), &2.into()));
+        assert!(cell["metrics"]["service_ns"]["value"].as_f64().unwrap() > 0.0);
+    }
+}

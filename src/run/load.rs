@@ -50,15 +50,18 @@ pub(super) struct LoadOfRun {
     pub(super) is_short: bool,
     /// Queries a second, where they wait for nobody.
     per_s: Option<f64>,
-    /// When they would come at rate 1 that did not: a quick look replays service times of a closed loop.
-    replayed: Option<u64>,
+    /// Seed of Poisson arrivals.
+    seed: Option<u64>,
+    /// A quick look replays service times of a closed loop.
+    is_predicted: bool,
 }
 
 impl LoadOfRun {
     /// What is said of a run of a cell that was put under it.
     pub(super) fn served(&self, job: &Job, cell: &Cell) -> Option<Served> {
-        let LoadOfRun { discarded, is_short, per_s, replayed, .. } = *self;
-        Some(Served { load: job.load(cell)?, discarded, callers: job.callers(cell), is_short, per_s, replayed })
+        let LoadOfRun { discarded, is_short, per_s, seed, is_predicted, .. } = *self;
+        let (load, callers) = (job.load(cell)?, job.callers(cell));
+        Some(Served { load, discarded, callers, is_short, per_s, seed, is_predicted })
     }
 }
 
@@ -92,7 +95,8 @@ impl Job {
             expected: expected_closed(rule, self.service_s(cell) / f64::from(clients)),
             is_short: false,
             per_s: rate,
-            replayed: Some(RandomStream::Arrivals(run).seed(self.plan().seed)),
+            seed: Some(RandomStream::Arrivals(run).seed(self.plan().seed)),
+            is_predicted: true,
         })
     }
 
@@ -127,7 +131,8 @@ impl Job {
                 expected,
                 is_short: false,
                 per_s: None,
-                replayed: None,
+                seed: None,
+                is_predicted: false,
             });
         }
         let capacity = f64::from(self.callers(cell)) / service_s;
@@ -138,13 +143,11 @@ impl Job {
         let count = counted(stop, rate, least);
         let discarded = discarded_queries(utilisation).min(count as usize);
         let all = count as usize + discarded;
+        // The same for every cell, so that what is compared meets the same queries.
+        let seed = RandomStream::Arrivals(run).seed(self.plan().seed);
         let arrivals = match load.arrivals().unwrap_or_default() {
             Arrivals::Constant => (0..all).map(|query| query as f64).collect(),
-            // The same for every cell, so that what is compared meets the same queries.
-            Arrivals::Poisson => {
-                let seed = RandomStream::Arrivals(run).seed(self.plan().seed);
-                poisson_arrivals(all, &mut Xoshiro256PlusPlus::seed_from_u64(seed))
-            }
+            Arrivals::Poisson => poisson_arrivals(all, &mut Xoshiro256PlusPlus::seed_from_u64(seed)),
         };
         let due_ns: Vec<u64> = arrivals.iter().map(|at| (at / rate * 1e9) as u64).collect();
         let whole_s = all as f64 / rate;
@@ -157,7 +160,8 @@ impl Job {
             expected: seconds(whole_s),
             is_short: load.is_largest() && count < needed,
             per_s: Some(rate),
-            replayed: None,
+            seed: (load.arrivals() == Some(Arrivals::Poisson)).then_some(seed),
+            is_predicted: false,
         })
     }
 

@@ -5,7 +5,7 @@ use statistics::largest_rate::{LateCounts, Schedule};
 use statistics::mean;
 use statistics::quantile::{median, quantile_sorted, sorted};
 use statistics::queue::{discarded_queries, poisson_arrivals};
-use statistics::random::Xoshiro256PlusPlus;
+use statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 use crate::experiment::{LatencyBound, Load};
 use crate::record::StoredRun;
@@ -23,8 +23,10 @@ pub(crate) struct Served {
     pub is_short: bool,
     /// Queries a second, where they wait for nobody.
     pub per_s: Option<f64>,
-    /// Seed of the arrivals through which service times of a closed loop are replayed, where that is all that was measured.
-    pub replayed: Option<u64>,
+    /// Seed of Poisson arrivals, the same for all that is compared.
+    pub seed: Option<u64>,
+    /// Its service times are those of a closed loop, and all that it says of rates is predicted from them.
+    pub is_predicted: bool,
 }
 
 /// Adds the metrics of a completed run. Its first queries are marked as late warm-up, by which they leave every statistic.
@@ -74,24 +76,30 @@ fn late_share(latencies: &[f64], bound: LatencyBound) -> f64 {
     late as f64 / latencies.len().max(1) as f64
 }
 
-/// The queries of a run, replayed at other rates.
-pub(super) fn late_counts(run: &StoredRun, served: Served, bound: LatencyBound) -> Option<LateCounts> {
+/// Queries of a schedule that was not measured.
+const REPLAYED: usize = 4000;
+
+/// Schedules through which the service times of a run are replayed, its own included: what the arrivals of one run happen to
+/// be is most of what its late share varies by.
+const SCHEDULES: u32 = 16;
+
+/// The queries of a run, replayed at other rates and through other arrivals.
+fn late_counts(run: &StoredRun, served: Served, bound: LatencyBound) -> Option<LateCounts> {
     let (measured, discarded) = (&run.data.measured, run.late_warmup as usize);
     let (rate, servers) = (served.per_s?, served.callers as usize);
     let services: Vec<f64> = measured.service_ns.iter().map(|ns| *ns as f64).collect();
-    if let Some(seed) = served.replayed {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        return replayed(services.get(discarded..)?, servers, rate, bound, &mut random);
-    }
     let first = *measured.start_ns.first()?;
-    let arrivals: Vec<f64> =
-        measured.start_ns.iter().map(|start| start.saturating_sub(first) as f64 / 1e9 * rate).collect();
+    let since = |start: &u64| start.saturating_sub(first) as f64 / 1e9 * rate;
+    let arrivals: Vec<f64> = measured.start_ns.iter().map(since).collect();
     let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers, discarded };
-    Some(LateCounts::of(schedule, rate, bound.limit.0 as f64))
+    let own = (!served.is_predicted).then(|| LateCounts::of(schedule, rate, bound.limit.0 as f64));
+    let others = served.seed.into_iter().flat_map(|seed| {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(stream_seed(seed, 1));
+        let counted = services.get(discarded..).unwrap_or_default();
+        (1..SCHEDULES).filter_map(move |_| replayed(counted, servers, rate, bound, &mut random)).collect::<Vec<_>>()
+    });
+    own.into_iter().chain(others).reduce(|all, other| all.and(&other))
 }
-
-/// Queries of a schedule through which service times are replayed.
-const REPLAYED: usize = 4000;
 
 /// Service times, in their order and from anywhere on, through a schedule of their own.
 pub(super) fn replayed(

@@ -60,6 +60,13 @@ impl LateCounts {
         LateCounts { rate, queries: queries as u32, late: (0..STEPS).map(late).collect() }
     }
 
+    /// The same with what another schedule of the same process gave, at the same rates.
+    pub fn and(mut self, other: &LateCounts) -> Self {
+        self.queries = self.queries.saturating_add(other.queries);
+        self.late.iter_mut().zip(&other.late).for_each(|(own, other)| *own = own.saturating_add(*other));
+        self
+    }
+
     /// Whether it can be used: a file may hold anything.
     fn is_whole(&self) -> bool {
         self.late.len() == STEPS && self.queries > 0 && self.rate.is_finite() && self.rate > 0.0

@@ -11,7 +11,7 @@ use super::admission::Wishes;
 use super::measure::{Measurement, measure};
 use super::{init, json_text, print, run, specs};
 use crate::data::scratch::Scratch;
-use crate::experiment::Design;
+use crate::experiment::{Design, calibration};
 use crate::judge::compare::{Calibration, calibrate};
 use crate::prepare::runtime;
 use crate::record::ProjectRoot;
@@ -191,7 +191,7 @@ fn prove(
     ui: &Ui,
 ) -> Result<Option<(Calibration, Duration)>, Error> {
     let mut derived = loaded.clone();
-    derived.experiment = spec::calibration(&loaded.experiment, &[PLANTED], Design::Blocks);
+    derived.experiment = calibration(&loaded.experiment, &[PLANTED], Design::Blocks);
     derived.experiment.budget = loaded.experiment.budget;
     let what = Measurement {
         loaded: &derived,

@@ -4,14 +4,16 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::{json_text, print, specs};
-use crate::experiment::{Design, Experiment, Selector, SelectorError, Variant, Vocabulary, parse_selector};
+use crate::experiment::{
+    Design, Experiment, Selector, SelectorError, Variant, Vocabulary, calibration, parse_selector,
+};
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
 use crate::record::{ProjectRoot, write_whole};
 use crate::report::calibration as report;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
-use crate::spec::{self, Loaded};
+use crate::spec::Loaded;
 use crate::ui::cli::{CalibrateArgs, CalibrationDesign, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
@@ -124,7 +126,7 @@ fn derive(loaded: &Loaded, arguments: &CalibrateArgs) -> Result<(Loaded, run::Pr
     let mut effects = arguments.effects.clone();
     effects.dedup();
     let mut derived = loaded.clone();
-    derived.experiment = spec::calibration(&loaded.experiment, &effects, design);
+    derived.experiment = calibration(&loaded.experiment, &effects, design);
     let prepared = run::prepare(&derived.experiment)?;
     Ok((derived, prepared))
 }

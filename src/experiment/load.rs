@@ -94,7 +94,11 @@ impl Load {
             Load::SingleStream => "single-stream".to_owned(),
             Load::MultiStream => "multi-stream".to_owned(),
             Load::Offline => "offline".to_owned(),
-            Load::Rate { per_s, .. } => format!("{per_s}rps"),
+            // Four digits tell rates apart that anybody writes.
+            Load::Rate { per_s, .. } => {
+                let digits = 10_f64.powf(3.0 - per_s.abs().log10().floor()).max(1.0);
+                format!("{}rps", (per_s * digits).round() / digits)
+            }
             Load::Largest { .. } => Load::LARGEST.to_owned(),
         }
     }
@@ -134,7 +138,8 @@ impl Load {
     pub(crate) fn compared_by(&self, items: bool) -> MetricReference {
         match self {
             Load::Largest { .. } => MetricReference::of(&LARGEST_RATE),
-            Load::Offline => rate(items),
+            // In a closed loop that is the number of callers over their mean latency.
+            Load::Offline | Load::Clients(_) => rate(items),
             _ => MetricReference::LATENCY,
         }
     }

@@ -117,7 +117,7 @@ pub struct Rates {
 pub struct CellRate {
     /// Index of the cell.
     pub cell: u32,
-    /// Median of service times in a closed loop, every caller busy.
+    /// Mean of service times in a closed loop, every caller busy.
     pub service_ns: Option<f64>,
     /// The largest rate by these alone, replayed.
     pub predicted_per_s: Option<f64>,
@@ -125,9 +125,12 @@ pub struct CellRate {
     pub per_s: Option<f64>,
     /// Every rate that was tried, in order.
     pub tried: Vec<TriedRate>,
-    /// Why it was not found, a fragment.
+    /// Why there is none, a fragment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Why the search failed; the runs of the cell fail with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
 }
 
 /// A rate that was tried, in a process of its own.

@@ -47,7 +47,10 @@ impl Manifest {
     pub fn callers_of(&self, cell: &Cell) -> u32 {
         let (variant, load) = (self.experiment.variants.get(cell.variant().place()), self.plan.input_of(cell).load);
         let Some((variant, load)) = variant.zip(load) else { return 1 };
-        variant.sessions.unwrap_or_else(|| load.clients().unwrap_or(1)).max(1)
+        /// As many as a variant may ask for.
+        const MOST: u32 = 256;
+        let clients = load.clients();
+        variant.sessions.unwrap_or_else(|| clients.unwrap_or(1)).min(clients.unwrap_or(MOST)).clamp(1, MOST)
     }
 
     /// The rate of a cell that looks for the largest.

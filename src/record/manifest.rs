@@ -119,9 +119,8 @@ impl Manifest {
             let reason = format!("batch {batch} ran out of memory");
             self.plan.mark_skipped(cell as usize, Skip { kind: SkipKind::Memory, reason, remedy: None });
         }
-        for found in
-            self.findings.rates.iter().flat_map(|found| found.cells.clone()).filter(|found| found.per_s.is_none())
-        {
+        let rates = self.findings.rates.iter().flat_map(|found| found.cells.clone());
+        for found in rates.filter(|found| found.per_s.is_none() && found.failure.is_none()) {
             let reason = found.problem.unwrap_or_else(|| "its rate was not found".to_owned());
             self.plan.mark_skipped(found.cell as usize, Skip { kind: SkipKind::Rate, reason, remedy: None });
         }

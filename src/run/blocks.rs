@@ -8,7 +8,7 @@ use super::session::{RunError, Session};
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
-use crate::worker::{Afterwards, RunPlan};
+use crate::worker::{Afterwards, RunPlan, WorkerRun};
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
 ///
@@ -70,7 +70,11 @@ fn one_run(
         afterwards: afterwards(job, cell, turn),
         outputs: None,
     };
-    let worker = session.run_cell(job, cell, (arm, run), &plan)?;
+    let no_rate = job.manifest().rate_of(cell).and_then(|rate| rate.failure.clone());
+    let worker = match no_rate {
+        Some(failure) => WorkerRun::failed(failure),
+        None => session.run_cell(job, cell, (arm, run), &plan)?,
+    };
     let served = load.and_then(|load| load.served(job, cell));
     let slot = Slot { position, iterations, served, ..Slot::of(job, cell, arm, run) };
     Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))

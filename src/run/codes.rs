@@ -39,7 +39,7 @@ const OF_MEASUREMENT: [Rule; 5] = [
 
 /// What queries show.
 const OF_LOAD: [Rule; 4] = [
-    (Code::Saturated, |seen| seen.run.data.stop_reason == Some(StopReason::Saturated)),
+    (Code::Saturated, |seen| seen.is_saturated()),
     (Code::ShortLoad, |seen| seen.served.is_some_and(|served| served.is_short)),
     (Code::LateIssue, |seen| seen.is_issued_late()),
     (Code::Little, |seen| seen.metric(metric::LITTLE).is_some_and(|ratio| (ratio - 1.0).abs() > LOST)),
@@ -85,6 +85,14 @@ impl Seen<'_> {
     fn changes_its_outputs(&self) -> bool {
         let hashes = self.run.data.output_hash.as_ref().zip(self.run.data.output_hash_after.as_ref());
         hashes.is_some_and(|(before, after)| before != after)
+    }
+
+    /// Whether it was given up, or services take more time than there is.
+    fn is_saturated(&self) -> bool {
+        let rate = self.served.filter(|served| !served.is_predicted).and_then(|served| served.per_s);
+        let callers = self.served.map_or(1.0, |served| f64::from(served.callers));
+        let load = rate.zip(self.metric(metric::SERVICE)).map(|(per_s, service)| per_s * service / 1e9 / callers);
+        self.run.data.stop_reason == Some(StopReason::Saturated) || load.is_some_and(|load| load >= 1.0)
     }
 
     fn is_issued_late(&self) -> bool {

@@ -82,7 +82,8 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         }
     };
     if let Some(watched) = worker.watched {
-        let inferences = run.data.measured.len() as u64 * u64::from(run.iterations);
+        let of_query = slot.served.map_or(1, |served| served.load.inferences());
+        let inferences = run.data.measured.len() as u64 * u64::from(run.iterations) * u64::from(of_query);
         run.data.metrics.extend(watched.metrics(inferences));
         run.series = watched.series;
     }

@@ -15,7 +15,8 @@ use crate::worker::measure::load::Queries;
 /// Queries of a run at a rate, unless the specification says how many: fewer say little about one in a hundred.
 const LEAST_AT_RATE: f64 = 1000.0;
 
-/// Queries of a run that looks for the largest rate: the shortest at which intervals hold (method 7.3).
+/// Queries of a run that looks for the largest rate at which one in a hundred may be late: the shortest at which intervals
+/// hold (method 7.3).
 const LEAST_OF_SEARCH: f64 = 4000.0;
 
 /// And so many relaxation times of its queue.
@@ -46,6 +47,8 @@ pub(super) struct LoadOfRun {
     pub(super) discarded: u32,
     /// About how long it takes.
     pub(super) expected: Nanos,
+    /// How long it may take, one that is given up included.
+    longest: Nanos,
     /// Too few queries count for the largest rate.
     pub(super) is_short: bool,
     /// Queries a second, where they wait for nobody.
@@ -88,11 +91,13 @@ impl Job {
             return self.load_at(cell, rate, run);
         }
         let (clients, rule) = (self.callers(cell), QUICK_SERVICES);
+        let expected = expected_closed(rule, self.service_s(cell) / f64::from(clients));
         Some(LoadOfRun {
             queries: Queries::Closed { clients, rule },
             inferences: 1,
             discarded: FIRST_OF_CALLER * clients,
-            expected: expected_closed(rule, self.service_s(cell) / f64::from(clients)),
+            expected,
+            longest: expected,
             is_short: false,
             per_s: rate,
             seed: Some(RandomStream::Arrivals(run).seed(self.plan().seed)),
@@ -105,7 +110,7 @@ impl Job {
         /// Of what is expected, with what comes before the queries.
         const PATIENCE: f64 = 2.0;
         let Some(load) = self.load(cell) else { return Nanos(0) };
-        let known = self.load_of_run(cell, 0).map(|load| load.expected);
+        let known = self.load_of_run(cell, 0).map(|load| load.longest);
         // At the lowest rate that is tried.
         let searched = || seconds(MOST_OF_SEARCH * 8.0 * self.service_s(cell) / f64::from(self.callers(cell)));
         let expected = known.unwrap_or_else(|| if load.is_largest() { searched() } else { Nanos(0) });
@@ -123,12 +128,15 @@ impl Job {
             let discarded = FIRST_OF_CALLER * clients;
             let busy = f64::from(self.callers(cell).min(clients));
             let expected = expected_closed(stop, service_s / busy);
-            let queries = Queries::Closed { clients, rule: and_before(stop, discarded) };
+            // Fewer have no percentile by early stopping.
+            let least = if load == Load::MultiStream { 662 } else { 64 };
+            let queries = Queries::Closed { clients, rule: and_before(stop, discarded, least) };
             return Some(LoadOfRun {
                 queries,
                 inferences,
                 discarded,
                 expected,
+                longest: expected,
                 is_short: false,
                 per_s: None,
                 seed: None,
@@ -138,8 +146,14 @@ impl Job {
         let capacity = f64::from(self.callers(cell)) / service_s;
         let rate = rate?;
         let utilisation = rate / capacity;
-        let needed = RELAXATIONS * relaxation_queries(utilisation);
-        let least = if load.is_largest() { needed.clamp(LEAST_OF_SEARCH, MOST_OF_SEARCH) } else { LEAST_AT_RATE };
+        // Where fewer may be late, it takes more queries to see as many of them.
+        let rarer = load.bound().map_or(1.0, |bound| (0.01 / bound.allowed()).max(1.0));
+        let needed = (RELAXATIONS * relaxation_queries(utilisation)).max(LEAST_AT_RATE) * rarer;
+        let least = match load {
+            _ if self.manifest().quick => 0.0,
+            Load::Largest { .. } => needed.clamp(LEAST_OF_SEARCH * rarer, MOST_OF_SEARCH * rarer),
+            _ => LEAST_AT_RATE,
+        };
         let count = counted(stop, rate, least);
         let discarded = discarded_queries(utilisation).min(count as usize);
         let all = count as usize + discarded;
@@ -158,6 +172,7 @@ impl Job {
             inferences,
             discarded: discarded as u32,
             expected: seconds(whole_s),
+            longest: seconds(whole_s + give_up_s),
             is_short: load.is_largest() && count < needed,
             per_s: Some(rate),
             seed: (load.arrivals() == Some(Arrivals::Poisson)).then_some(seed),
@@ -165,14 +180,12 @@ impl Job {
         })
     }
 
-    /// What one inference takes by the rehearsal, in seconds; of cells that take turns the longest, so that all of them get as
-    /// many queries.
+    /// What one inference takes, in seconds: with all callers busy where that is known, else by the rehearsal.
     fn service_s(&self, cell: &Cell) -> f64 {
-        let group = self.plan().groups.get(cell.group as usize).map_or(&[][..], |group| group.cells.as_slice());
-        let pilots = group.iter().filter_map(|other| self.pilot(self.cell(*other as usize)));
-        let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
-        let longest = completed.filter_map(iteration_ns).max().unwrap_or(1_000_000);
-        longest.max(1) as f64 / 1e9
+        let busy = self.manifest().rate_of(cell).and_then(|rate| rate.service_ns).map(|ns| ns as u64);
+        let pilot = self.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed);
+        let service = busy.or_else(|| iteration_ns(pilot?)).unwrap_or(1_000_000);
+        service.max(1) as f64 / 1e9
     }
 }
 
@@ -195,12 +208,12 @@ fn counted(stop: Stop, rate: f64, least: f64) -> f64 {
 }
 
 /// The rule, after so many more.
-fn and_before(stop: Stop, discarded: u32) -> Stop {
+fn and_before(stop: Stop, discarded: u32, least: u32) -> Stop {
     match stop {
         Stop::Samples { count, max_time } => Stop::Samples { count: count.saturating_add(discarded), max_time },
         Stop::Time { time, min_samples, max_samples } => Stop::Time {
             time,
-            min_samples: min_samples.saturating_add(discarded),
+            min_samples: min_samples.max(least.min(max_samples)).saturating_add(discarded),
             max_samples: max_samples.saturating_add(discarded),
         },
         precision => precision,

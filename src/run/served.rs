@@ -32,7 +32,8 @@ pub(crate) struct Served {
 /// Adds the metrics of a completed run. Its first queries are marked as late warm-up, by which they leave every statistic.
 pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
     let all = run.data.measured.len();
-    run.late_warmup = served.discarded.min(all.saturating_sub(1) as u32);
+    // Where a run was too short for both, half of it counts.
+    run.late_warmup = served.discarded.min(all as u32 / 2);
     let first = run.late_warmup as usize;
     let measured = &run.data.measured;
     let counted =
@@ -40,9 +41,12 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
     let latencies = counted(&measured.duration_ns);
     let (services, lateness) = (counted(&measured.service_ns), counted(&measured.late_ns));
     let (Some(begin), Some(mean)) = (measured.start_ns.get(first), mean(&latencies)) else { return };
-    let ends = measured.start_ns.iter().zip(&measured.duration_ns).skip(first).map(|(start, took)| start + took);
-    let span_s = (ends.max().unwrap_or(0).saturating_sub(*begin)).max(1) as f64 / 1e9;
-    let queries_per_s = latencies.len() as f64 / span_s;
+    let ends: Vec<u64> =
+        measured.start_ns.iter().zip(&measured.duration_ns).map(|(start, took)| start.saturating_add(*took)).collect();
+    let span_s = (ends.iter().max().unwrap_or(&0).saturating_sub(*begin)).max(1) as f64 / 1e9;
+    // Queries that came before are answered meanwhile, as those at the end are after.
+    let answered = ends.iter().filter(|end| *end > begin).count();
+    let queries_per_s = answered as f64 / span_s;
     let per_second = queries_per_s * f64::from(served.load.inferences());
     let little = served.load.clients().map(|clients| queries_per_s * mean / 1e9 / f64::from(clients));
     let percentile = match served.load {
@@ -57,7 +61,10 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
         (metric::SERVICE, median(&services)),
         (metric::LATENESS, quantile_sorted(&sorted(&lateness), 0.99)),
         (metric::LITTLE, little),
-        (metric::LATE_SHARE, served.load.bound().map(|bound| late_share(&latencies, bound))),
+        (
+            metric::LATE_SHARE,
+            served.load.bound().filter(|_| !served.is_predicted).map(|bound| late_share(&latencies, bound)),
+        ),
         (metric::EARLY_STOPPING, percentile.and_then(|percentile| early_stopping_estimate(&latencies, percentile))),
     ];
     let found = found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)));

@@ -5,7 +5,6 @@
 //! checks (`schema`, `validate`); what is left becomes forms (`form`), and these the experiment (`expand`). Every
 //! problem of a file is found at once and keeps its place. Deliberately absent: cells, which are `plan`'s.
 
-mod calibrate;
 mod canonical;
 mod check;
 mod coerce;
@@ -29,7 +28,6 @@ mod validate;
 mod wording;
 mod yaml;
 
-pub use calibrate::{SAME, calibration};
 pub(crate) use canonical::{has_commands, measured, says_what_to_measure, texts};
 pub use error::{InvalidSpecError, SpecError};
 pub(crate) use expand::devices::device;

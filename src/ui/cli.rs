@@ -163,7 +163,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "dry_run"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// Show the plan without measuring.
     #[arg(long)]

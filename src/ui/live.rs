@@ -169,8 +169,9 @@ impl<'a> Live<'a> {
     /// The rate near which the runs of a cell are, or why there is none.
     fn rate_found(&mut self, cell: &str, rate: &CellRate) {
         self.finish();
-        let found = match (&rate.problem, rate.per_s) {
-            (Some(problem), _) => problem.clone(),
+        let failed = rate.failure.as_ref().map(|failure| failure.in_short().to_string());
+        let found = match (rate.problem.clone().or(failed), rate.per_s) {
+            (Some(problem), _) => problem,
             (None, Some(per_s)) => {
                 let predicted = rate.predicted_per_s.unwrap_or(per_s);
                 let runs = format!("; runs are at {}", amount(Unit::PerSecond, per_s));

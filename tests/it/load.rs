@@ -124,7 +124,7 @@ fn a_bound_below_the_service_time_is_answered_in_plain_words() {
     );
     let done = place.run(&["x.yaml"]);
     let said = said(&done) + &done.stderr;
-    assert!(said.contains("no rate keeps p99 <= 4 ms: one inference takes 5.00 ms"), "{said}");
+    assert!(said.contains("no rate keeps p99 <= 4 ms: p99 without any wait is 5.000 ms"), "{said}");
 }
 
 #[test]

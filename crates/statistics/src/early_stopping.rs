@@ -11,11 +11,7 @@ const DOUBT: f64 = 0.01;
 
 /// So many of `queries` may be above a percentile of this probability; `None` where there are too few queries to allow one.
 fn allowed_above(queries: usize, probability: f64) -> Option<usize> {
-    let above = Binomial::new(queries, 1.0 - probability)?;
-    let holds = |count: &usize| above.at_most(*count) <= DOUBT;
-    // The number grows with the queries and stays below its mean.
-    let most = (queries as f64 * (1.0 - probability)) as usize + 1;
-    let first_wrong = (0..=most).collect::<Vec<usize>>().partition_point(holds);
+    let first_wrong = Binomial::new(queries, 1.0 - probability)?.first_above(DOUBT);
     first_wrong.checked_sub(1).filter(|count| *count > 0)
 }
 

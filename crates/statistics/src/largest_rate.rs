@@ -51,12 +51,17 @@ fn factor(step: usize) -> f64 {
 impl LateCounts {
     /// Replays what was measured at `rate` queries a second.
     pub fn of(schedule: Schedule<'_>, rate: f64, bound_ns: f64) -> Self {
+        let queries = schedule.arrivals.len().min(schedule.services_ns.len()).saturating_sub(schedule.discarded);
+        let service_ns = mean(schedule.services_ns.get(schedule.discarded..).unwrap_or_default()).unwrap_or(0.0);
         let late = |step: usize| {
+            // What cannot be served is late in the end, however short the run.
+            if rate * factor(step) * service_ns / 1e9 >= schedule.servers.max(1) as f64 {
+                return queries as u32;
+            }
             let gap_ns = 1e9 / (rate * factor(step));
             let times = sojourn_times(schedule.arrivals, gap_ns, schedule.services_ns, schedule.servers);
             times.skip(schedule.discarded).filter(|time| *time > bound_ns).count() as u32
         };
-        let queries = schedule.arrivals.len().min(schedule.services_ns.len()).saturating_sub(schedule.discarded);
         LateCounts { rate, queries: queries as u32, late: (0..STEPS).map(late).collect() }
     }
 
@@ -131,7 +136,7 @@ fn interval(shares: impl Fn(usize) -> Vec<f64>, allowed: f64, confidence: f64, p
         })
         .collect();
     let excess = excess?;
-    let last_below = excess.iter().rposition(|excess| *excess < -1.0)?;
+    let last_below = excess.iter().rposition(|excess| *excess < -1.0).filter(|below| below + 1 < STEPS)?;
     let first_above = excess.iter().position(|excess| *excess > 1.0).filter(|above| *above > 0)?;
     // Where a step lies between accepted and rejected, the bound is where the line between them passes 1.
     let way = |from: usize, level: f64| {
@@ -299,6 +304,21 @@ mod tests {
         let empty = LateCounts { queries: 0, ..counts(0) };
         assert_eq!(largest_rate(&[short, empty], ALLOWED, 0.95), None);
         assert_eq!(largest_rate(&[], ALLOWED, 0.95), None);
+    }
+
+    #[test]
+    fn a_rate_that_cannot_be_served_keeps_no_bound() {
+        let (arrivals, services) = (poisson_arrivals(400, &mut Xoshiro256PlusPlus::seed_from_u64(1)), vec![1.0; 400]);
+        let schedule = Schedule { arrivals: &arrivals, services_ns: &services, servers: 1, discarded: 0 };
+        let counts = LateCounts::of(schedule, 0.9e9, 1e6);
+        assert!(counts.own_rate(ALLOWED).is_some_and(|rate| rate < 1.02e9));
+        // A damaged file.
+        let falling = LateCounts {
+            rate: 1.0,
+            queries: 9,
+            late: (0..STEPS as u32).map(|step| if step + 1 < STEPS as u32 { 9 } else { 0 }).collect(),
+        };
+        assert_eq!(largest_rate(&[falling.clone(), falling], ALLOWED, 0.95), None);
     }
 
     #[test]

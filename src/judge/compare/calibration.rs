@@ -122,7 +122,7 @@ struct Trial {
     usual: [Option<bool>; 4],
 }
 
-/// Judges the record of a derived experiment ([`crate::spec::calibration`]); samples are needed.
+/// Judges the record of a derived experiment ([`crate::experiment::calibration`]); samples are needed.
 pub(crate) fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let trials = trials(manifest, runs);
     let frame = provenance::machine(&manifest.host);

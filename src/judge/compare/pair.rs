@@ -8,7 +8,7 @@ use statistics::{Hint, LogRatio, Verdict};
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::judge::summary::{CONFIDENCE, CellSummary, Summary};
-use crate::vocabulary::metric::{Direction, ITEMS, MetricReference};
+use crate::vocabulary::metric::{Direction, ITEMS, LARGEST_RATE, MetricReference};
 
 /// One cell against another, its baseline.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,8 +63,15 @@ pub(crate) fn compare_unasked(
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let metric = to.compared_by(from);
     let found = compare_cells(summary, baseline, cell, metric, terms);
+    if metric.metric.name == LARGEST_RATE.name {
+        // A run whose rate lies beyond those that were looked at is not like the others.
+        let lacks = |cell: &CellSummary| cell.run_values(metric).len() < cell.runs.completed as usize;
+        let why = (lacks(from) || lacks(to)).then_some(Withheld::ShortLoad);
+        return found.map(|found| found.withheld_for(why));
+    }
     if metric.metric.name != ITEMS.name {
-        return found;
+        let differ = to.has_another_batch(from).then_some(Withheld::BatchesDiffer);
+        return found.map(|found| found.withheld_for(differ));
     }
     let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
     found.or_else(|| Some(by_latency()?.withheld_for(Some(Withheld::BatchesDiffer))))

@@ -32,7 +32,9 @@ type ByVariant<'a> = HashMap<Point, Vec<(&'a Cell, &'a CellSummary)>>;
 
 /// Of a cell, among all others of its record.
 fn facts(manifest: &Manifest, cell: &Cell, summary: &CellSummary, all: &ByVariant<'_>) -> Facts {
-    let Some(latency) = summary.estimate(&LATENCY).map(|latency| latency.value).filter(|value| *value > 0.0) else {
+    // Under a load a query waits for others.
+    let latency = summary.estimate(&LATENCY).filter(|_| summary.load.is_none());
+    let Some(latency) = latency.map(|latency| latency.value).filter(|value| *value > 0.0) else {
         return Facts::default();
     };
     let of = |metric: Metric| summary.estimate(&metric).map(|estimate| estimate.value);

@@ -36,7 +36,9 @@ impl OtherLoad {
         };
         let waiting = completed.iter().filter(|run| waits(run) == Some(true)).count() as u32;
         let (runs, all) = (met.len() as u32, completed.len() as u32);
-        let is_inflated = is_on_cpu && is_most(runs, all) && is_most(waiting, all);
+        // Queries wait for each other.
+        let has_load = manifest.plan.input_of(cell).load.is_some();
+        let is_inflated = is_on_cpu && !has_load && is_most(runs, all) && is_most(waiting, all);
         Some(OtherLoad { runs, cores, waiting_threads: is_inflated.then_some(threads) })
     }
 }

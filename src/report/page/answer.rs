@@ -12,9 +12,11 @@ use super::contest::{MOST_NAMED, Names, left_out};
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, outputs, profile};
 use crate::experiment::Axis;
+use crate::plan::SkipKind;
 use crate::report::cause;
 use crate::report::format::{self, Column, percent};
 use crate::results::{Cell, Choice, Compared, Contest, Standing, Unfit, beside};
+use crate::vocabulary::code::Code;
 use crate::vocabulary::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use crate::vocabulary::wording::{capitalized, count, list};
 
@@ -110,10 +112,11 @@ fn not_compared(reader: &Reader<'_>) -> String {
         // Before format 3 an answer was stored where one was asked for.
         return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
     }
-    let rates: Vec<String> = runnable
-        .iter()
-        .filter_map(|cell| Some(format!("{} takes {}", reader.short_path(&cell.id), keeps(reader, cell)?)))
-        .collect();
+    let takes = |cell: &&Cell| Some(format!("{} takes {}", reader.short_path(&cell.id), keeps(reader, cell)?));
+    let none = results.cells.iter().filter_map(|cell| Some((cell, cell.skipped.as_ref()?)));
+    let none = none.filter(|(_, skipped)| skipped.code == SkipKind::Rate);
+    let none = none.map(|(cell, skipped)| format!("{}: {}", reader.short_path(&cell.id), skipped.reason));
+    let rates: Vec<String> = runnable.iter().filter_map(takes).chain(none).collect();
     if !rates.is_empty() {
         return format!("{}.", rates.join("; "));
     }
@@ -245,9 +248,16 @@ impl<'a> Held<'a> {
 
 /// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
 fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
-    let bound = cell.load.as_ref()?.queries.bound()?;
+    let load = cell.load.as_ref().filter(|load| load.queries.is_largest())?;
+    let bound = load.queries.bound()?;
     let reference = MetricReference::of(&LARGEST_RATE);
-    let estimate = cell.estimate_of(reference)?;
+    if cell.codes.contains_key(Code::ShortLoad.name()) {
+        return Some(format!("a rate that its runs are too short to tell with {bound}"));
+    }
+    let Some(estimate) = cell.estimate_of(reference) else {
+        let rate = |factor: f64| Some(format::amount(reference.unit(), factor * load.per_s?));
+        return Some(format!("less than {} or more than {} with {bound}", rate(0.5)?, rate(2.0)?));
+    };
     let column = Column::fit(reference.unit(), [&estimate]);
     let (value, ends) = column.with_ends(&estimate);
     let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));

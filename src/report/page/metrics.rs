@@ -50,7 +50,8 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
     }
     let meaning = "operations of the model as stored, two for each multiply-accumulate, over the latency";
     table.add_known(TableColumn::number("GFLOP/s").of(meaning), |cell| {
-        let rate = 2.0 * cell.macs.filter(|macs| *macs > 0)? as f64 / cell.estimate(&LATENCY)?.value;
+        let macs = cell.macs.filter(|macs| *macs > 0 && cell.load.is_none())?;
+        let rate = 2.0 * macs as f64 / cell.estimate(&LATENCY)?.value;
         Some(TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate))
     });
     let meaning = "shortest possible time on this machine for the matrix products of the model and their memory traffic, by its measured peak rates, over the latency (method 5.6)";

@@ -10,7 +10,7 @@ use crate::results::{
     CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
     Profile,
 };
-use crate::vocabulary::metric::{LATENCY, Unit};
+use crate::vocabulary::metric::{LATENCY, SERVICE, Unit};
 use crate::vocabulary::wording::{capitalized, count, list, some};
 
 /// The part of a page that these tables stand in.
@@ -182,11 +182,18 @@ fn explained_words(reader: &Reader<'_>, of: &Explained) -> String {
     }
 }
 
+/// What one inference takes, without its wait for others.
+fn inference(cell: &Cell) -> Option<f64> {
+    let served = cell.load.as_ref().map(|load| (SERVICE.name, f64::from(load.queries.inferences())));
+    let (metric, inferences) = served.unwrap_or((LATENCY.name, 1.0));
+    cell.metrics.get(metric).map(|found| found.value / inferences)
+}
+
 /// The nodes of a cell by operator, then the time outside them.
 fn operators(cell: &Cell, profile: &Profile) -> Table {
     let between = profile.between.as_ref().filter(|_| profile.has_times());
     let column = column_of(profile.operators.iter().filter_map(|row| row.time.as_ref()).chain(between));
-    let latency = cell.metrics.get(LATENCY.name).map(|latency| latency.value);
+    let latency = inference(cell);
     // The last row is of no operator.
     let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
     let time_of = |row: Option<&'_ OperatorTime>| row.map_or(between, |row| row.time.as_ref()).map(|time| time.value);
@@ -404,7 +411,7 @@ fn explained_line(reader: &Reader<'_>, of: &Explained) -> String {
 
 /// `Conv 84 %, Concat 5 %; the profiler adds 8 %`.
 fn shares(cell: &Cell, profile: &Profile) -> String {
-    let latency = cell.metrics.get(LATENCY.name).map_or(f64::INFINITY, |latency| latency.value);
+    let latency = inference(cell).unwrap_or(f64::INFINITY);
     let rows = profile.operators.iter().filter_map(|row| Some((row.operator.as_deref()?, row.time?.value / latency)));
     let rows = rows.filter(|(_, share)| *share >= TOLD).take(MOST_TOLD);
     let rows: Vec<String> = rows.map(|(operator, share)| format!("{operator} {}", percent(share))).collect();

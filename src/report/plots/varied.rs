@@ -79,6 +79,8 @@ const VARIED: [Varied; 3] = [
             let load = cell.load.as_ref()?;
             let rate = match load.queries {
                 Load::Rate { per_s, .. } => per_s,
+                // A prediction has no latencies.
+                Load::Largest { .. } if load.tried.is_empty() => return None,
                 Load::Largest { .. } => load.per_s?,
                 _ => return None,
             };
@@ -164,7 +166,9 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
             let line = &mut of_figure[position];
             line.points.push((at, value));
             // The most throughput for its latency (method 7.5).
-            let power = cell.load.as_ref().and(cell.estimate(&LATENCY)).map(|latency| value.value / latency.value);
+            let mean = MetricReference { metric: &LATENCY, statistic: Statistic::Mean };
+            let latency = cell.load.as_ref().and_then(|_| cell.estimate_of(mean).or_else(|| cell.estimate(&LATENCY)));
+            let power = latency.map(|latency| value.value / latency.value);
             let best = knees.entry((index, position)).or_insert(0.0);
             if let Some(power) = power.filter(|power| varied.unit == Unit::PerSecond && power > best) {
                 (*best, line.knee) = (power, Some(at));
@@ -281,7 +285,7 @@ fn up<'a>(rates: impl Iterator<Item = &'a Estimate>, factor: f64) -> Axis {
 fn draw_places(canvas: &mut Canvas, across: &Axis, places: &[f64], title: &str) {
     let mut free_from = f64::NEG_INFINITY;
     for at in places {
-        let (x, label) = (across.place(*at), plain_label((at * 10.0).round() / 10.0));
+        let (x, label) = (across.place(*at), amount(Unit::Number, *at));
         canvas.line((x, TOP), (x, BOTTOM), PALE, 1.0);
         if x - text_width(&label) / 2.0 >= free_from {
             canvas.text(&label, (x, BOTTOM + TEXT), Anchor::Middle, INK);

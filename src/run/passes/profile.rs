@@ -186,6 +186,7 @@ impl Turn<'_> {
         let run = job.plan().runs + 2 * self.process + u32::from(is_profiled);
         let mut request = job.request(cell, Arm::Main, run);
         request.profiled = is_profiled;
+        request.callers = 1;
         let rule = Stop::Samples { count: inferences(job, cell, self.wanted), max_time: LONGEST };
         let warm = Warmup::Time { time: warmup(job, cell) };
         let commands = [

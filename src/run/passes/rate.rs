@@ -5,7 +5,7 @@
 
 use statistics::largest_rate::{LateCounts, largest_rate};
 use statistics::mean;
-use statistics::quantile::median;
+use statistics::quantile::{quantile_sorted, sorted};
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::Pass;
@@ -21,6 +21,7 @@ use crate::run::served::replayed;
 use crate::run::session::{RunError, Session};
 use crate::vocabulary::metric::LATE_SHARE;
 use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::{Failure, FailureKind};
 use crate::worker::measure::load::Queries;
 use crate::worker::{RunPlan, WorkerRun};
 
@@ -88,18 +89,20 @@ fn one(
         per_s: None,
         tried: Vec::new(),
         problem: None,
+        failure: None,
     };
     session.go_on()?;
     let services_ns = match services(job, cell, session)? {
         Ok(services) => services,
-        Err(problem) => return Ok(CellRate { problem: Some(problem), ..found }),
+        Err(failure) => return Ok(CellRate { failure: Some(failure), ..found }),
     };
-    let typical = median(&services_ns).unwrap_or(1.0);
-    found.service_ns = Some(typical);
+    found.service_ns = mean(&services_ns);
     let late = services_ns.iter().filter(|service| **service > bound.limit.0 as f64).count();
     if late as f64 > bound.allowed() * services_ns.len() as f64 {
-        let takes = spaced(&format!("{:.2?}", Nanos(typical as u64).to_duration()));
-        found.problem = Some(format!("no rate keeps {bound}: one inference takes {takes}"));
+        let alone = quantile_sorted(&sorted(&services_ns), bound.probability).unwrap_or(0.0);
+        let alone = spaced(&format!("{:.3?}", Nanos(alone as u64).to_duration()));
+        found.problem =
+            Some(format!("no rate keeps {bound}: {} without any wait is {alone}", bound.statistic().name()));
         return Ok(found);
     }
     let Some(mut rate) = predicted(job, cell, &services_ns, bound) else {
@@ -113,8 +116,7 @@ fn one(
         session.go_on()?;
         let run = probe(job, cell, rate, u32::MAX - 1 - number, session)?;
         if let Some(failure) = run.failure {
-            found.problem = Some(failure.message);
-            return Ok(found);
+            return Ok(CellRate { failure: Some(failure), ..found });
         }
         let late = run.data.metrics.get(LATE_SHARE.name).copied();
         let supports = run.late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
@@ -131,15 +133,16 @@ fn one(
 }
 
 /// Service times in nanoseconds with every caller busy, or why there are none.
-fn services(job: &Job, cell: &Cell, session: &mut Session<'_>) -> Result<Result<Vec<f64>, String>, RunError> {
+fn services(job: &Job, cell: &Cell, session: &mut Session<'_>) -> Result<Result<Vec<f64>, Failure>, RunError> {
     let queries = Queries::Closed { clients: job.callers(cell), rule: SERVICES };
     let worker = asked(job, cell, u32::MAX, queries, session)?;
     if let Some(failure) = worker.failure {
-        return Ok(Err(failure.message));
+        return Ok(Err(failure));
     }
     let first = (FIRST_OF_CALLER * job.callers(cell)) as usize;
     let services: Vec<f64> = worker.data.measured.service_ns.iter().skip(first).map(|ns| *ns as f64).collect();
-    Ok(if services.is_empty() { Err("no query was answered".to_owned()) } else { Ok(services) })
+    let none = || Failure::new(FailureKind::Internal, "no query was answered");
+    Ok(if services.is_empty() { Err(none()) } else { Ok(services) })
 }
 
 /// One run under a load, with numbers that no run of a block has: the seeds are nobody else's.
@@ -150,8 +153,9 @@ fn asked(job: &Job, cell: &Cell, run: u32, queries: Queries, session: &mut Sessi
 }
 
 fn probe(job: &Job, cell: &Cell, rate: f64, run: u32, session: &mut Session<'_>) -> Result<StoredRun, RunError> {
-    let load = job.load_at(cell, Some(rate), run);
-    let Some(load) = load else { return Ok(StoredRun::not_started(cell.id, Arm::Pilot, run, 0, Outcome::NotRun)) };
+    let Some(load) = job.load_at(cell, Some(rate), run) else {
+        return Ok(StoredRun::not_started(cell.id, Arm::Pilot, run, job.session(), Outcome::NotRun));
+    };
     let worker = asked(job, cell, run, load.queries.clone(), session)?;
     let slot = Slot { served: load.served(job, cell), ..Slot::of(job, cell, Arm::Pilot, run) };
     Ok(store_run(slot, worker, None, job.batch_size(cell)))
@@ -171,8 +175,8 @@ fn predicted(job: &Job, cell: &Cell, services_ns: &[f64], bound: LatencyBound) -
         if let Some(found) = largest_rate(&processes, bound.allowed(), 0.95) {
             return Some(found.value);
         }
-        let is_too_high =
-            processes.iter().any(|counts| counts.own_rate(bound.allowed()).is_none() && counts.late[0] > 0);
+        let lowest = processes.iter().map(|counts| f64::from(counts.late[0]) / f64::from(counts.queries.max(1)));
+        let is_too_high = mean(&lowest.collect::<Vec<f64>>()).is_some_and(|late| late > bound.allowed());
         rate *= if is_too_high { 0.5 } else { 1.5 };
     }
     None

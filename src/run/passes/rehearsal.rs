@@ -157,6 +157,10 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
     let most = if job.measure().cache == Cache::Cold { 1 } else { u32::MAX };
     let shorter = if job.experiment().asks_for_tails() { SHORTER_FOR_TAILS } else { 1 };
     let needed = |cell: &u32| {
+        // A query is a sample.
+        if job.load(&plan.cells[*cell as usize]).is_some() {
+            return Some(1);
+        }
         let pilot = job.pilot(&plan.cells[*cell as usize])?;
         /// Events of a device's clock are half a microsecond apart: a sample of 50 us has them to one part in a hundred
         /// (method 1.5).

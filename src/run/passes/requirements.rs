@@ -12,6 +12,7 @@ use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
 use crate::vocabulary::metric::LATENCY;
 use crate::worker::RunPlan;
+use crate::worker::backend::CellRequest;
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;
@@ -81,7 +82,7 @@ fn run_once(job: &Job, index: usize, run: u32, session: &mut Session<'_>) -> Res
     let iterations = job.iterations(&cell);
     // Runs of the double, with numbers that no block reaches: their seeds are nobody else's.
     let (arm, run) = (Arm::Aa, u32::MAX - run);
-    let request = job.request(&cell, arm, run);
+    let request = CellRequest { callers: 1, ..job.request(&cell, arm, run) };
     let plan = RunPlan { iterations, stop: Some(measure.stop), ..RunPlan::warming(request, measure.warmup) };
     let worker = session.run_cell(job, &cell, (arm, run), &plan)?;
     let slot = Slot { iterations, ..Slot::of(job, &cell, arm, run) };

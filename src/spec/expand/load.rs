@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop};
+use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
@@ -12,7 +12,10 @@ use crate::vocabulary::quantity::Nanos;
 use super::measure;
 
 /// Without another rule: a run goes on so long, and for so many queries. Rates take more where the queue needs it.
-const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 1_000_000 };
+const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 };
+
+/// A message to a worker holds no more, nor does memory hold many such runs.
+const MOST_QUERIES: u32 = 1_000_000;
 
 /// Rates between which a run can be carried out: a thousand queries in a day, and one in a microsecond.
 const RATES: std::ops::RangeInclusive<f64> = 0.01..=1e6;
@@ -75,6 +78,10 @@ fn read_rates(
     let mut levels = Vec::new();
     for (place, text) in rates.places(&top().key("rate")) {
         if text.0 == Load::LARGEST {
+            if arrivals == Arrivals::Constant {
+                let message = "`largest` is for Poisson arrivals";
+                check.error(&top().key("arrivals"), message, "leave `arrivals` out".to_owned());
+            }
             match bound {
                 Some(bound) => levels.push((place, Load::Largest { arrivals, bound })),
                 None if has_bound => {}
@@ -138,6 +145,14 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
     if load.is_empty() {
         return;
     }
+    let most = match measure.stop {
+        Stop::Samples { count, .. } => count,
+        Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. } => max_samples,
+    };
+    if most > MOST_QUERIES {
+        let message = format!("a run under a load has at most a million queries, and `stop` asks for {most}");
+        check.error(&DocumentPath::top("measure").key("stop"), message, None);
+    }
     let place = |key: &str| DocumentPath::top("measure").key(key);
     let asked = [
         ("design", !matches!(measure.design, Design::Blocks | Design::Sequential), "slices are too short for a queue"),
@@ -154,6 +169,15 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
     } else if matches!(stop, StopForm::Precision(_)) {
         let message = "`precision` takes latencies for independent, and those of a queue are not";
         check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
+    }
+}
+
+/// Without a load nothing is served at once.
+pub(super) fn check_sessions(load: &[Load], variants: &[Variant], check: &mut Check<'_>) {
+    let asks = |variant: &&Variant| variant.sessions.is_some() || variant.shared_session;
+    if let Some(variant) = variants.iter().find(asks).filter(|_| load.is_empty() && !check.is_damaged(&top())) {
+        let message = format!("`{}` asks for sessions, and one inference runs after the other", variant.name);
+        check.error(&DocumentPath::top("variants"), message, "add `measure: { load: { clients: [1, 4] } }`".to_owned());
     }
 }
 

@@ -128,6 +128,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, runs_commands, check);
     load::check_measure(&load, &mut measure, &form.measure.stop, check);
+    load::check_sessions(&load, &variants.values, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
     let workers = design::Workers { devices: &devices.values, variants: &variants.values };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);

@@ -135,8 +135,8 @@ codes! {
         remedy: "Wait for the device inside the timed call, and copy inputs and outputs where the other runtimes do.",
     }
     Saturated, "W_SATURATED", Block, [Run] {
-        seen: "Queries came faster than they could be served, so that the run ended early.",
-        effect: "Latencies grow for as long as such a run lasts; no verdict is given.",
+        seen: "Queries came faster than they could be served.",
+        effect: "Latencies grow for as long as such a run lasts, which ends early; no verdict is given.",
         remedy: "Use a lower rate, more sessions, or `rate: largest` to find the rate that keeps a bound.",
     }
     ShortLoad, "W_SHORT_LOAD", Block, [Run] {

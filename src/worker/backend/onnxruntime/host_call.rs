@@ -64,7 +64,8 @@ impl HostCall {
     fn run(&mut self, session: &Session, options: &RunOptions, set: usize) -> Result<(), Failure> {
         let inputs = &self.inputs[set];
         // SAFETY: session and options are borrowed for the call; names and values are as many as is said, and live as long
-        // as the backend that owns this call; no other thread uses any of them.
+        // as the backend that owns this call; no other thread uses any of them but the session, which takes calls from
+        // several.
         let status = unsafe {
             (ort::api().Run)(
                 session.ptr().cast_mut(),

@@ -289,7 +289,8 @@ impl Backend for OnnxRuntime {
                 leave_outputs_to_runtime(binding, outputs.iter().map(|output| output.name()))?;
             }
             let binding = binding.ptr();
-            // SAFETY: the three objects live in `self`, which is borrowed for the whole loop, and no other thread uses them.
+            // SAFETY: the three objects live in `self`, which is borrowed for the whole loop. No other thread uses options and
+            // binding; a session takes calls from several.
             let status = unsafe { run(session, options, binding) };
             if status.0.is_null() { Ok(()) } else { Err(take_status(status)) }
         };

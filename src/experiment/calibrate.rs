@@ -1,18 +1,18 @@
 //! An experiment turned into its own calibration: the baseline against itself and against copies that are slower by a
 //! known share (method 8.2).
 
-use crate::experiment::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
+use super::{Aa, Compare, Design, Experiment, Require, Selector, Variant};
 use crate::vocabulary::quantity::Ratio;
 
 /// The variant that is the baseline's double.
-pub const SAME: &str = "same";
+const SAME: &str = "same";
 
 /// Derives the calibration of `experiment`: every model and input with one variant, its double, and one copy for each of
 /// `effects`.
 ///
 /// The variant is the first, or the one that `compare.baseline` names. What narrows or asks is left out: selectors of
 /// variants, questions, goals, tables, conditions, the budget; and so are data that are not timed.
-pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -> Experiment {
+pub(crate) fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -> Experiment {
     let names_variants = |selector: &&Selector| selector.is_about::<Variant>();
     let named = experiment.compare.baseline.as_ref().filter(names_variants);
     let matcher = named.map(Selector::matcher);
@@ -29,11 +29,16 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
     if !experiment.times_dataset() {
         models.iter_mut().for_each(|model| model.dataset = None);
     }
+    let mut inputs = experiment.inputs.clone();
+    let own = models.iter_mut().filter_map(|model| model.inputs.as_mut()).flatten();
+    // Of copies at rates of their own the latency says nothing.
+    inputs.iter_mut().chain(own).for_each(|input| input.load = None);
     let mut measure = experiment.measure.clone();
     measure.design = design;
     Experiment {
         name: format!("{}-calibration", experiment.name),
         models,
+        inputs,
         variants,
         matrix,
         measure,

@@ -21,7 +21,7 @@ pub enum Load {
     MultiStream,
     /// MLPerf's: all at once.
     Offline,
-    /// So many a second, whatever became of those before.
+    /// So many a second, answered or not.
     Rate {
         per_s: f64,
         /// When they come.
@@ -33,7 +33,7 @@ pub enum Load {
     Largest { arrivals: Arrivals, bound: LatencyBound },
 }
 
-/// When queries come that wait for nobody.
+/// When the queries of an open loop come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "arrivals")]
@@ -103,7 +103,7 @@ impl Load {
         }
     }
 
-    /// Callers of a closed loop; `None` where queries wait for nobody.
+    /// Callers of a closed loop; `None` in an open loop.
     pub(crate) fn clients(&self) -> Option<u32> {
         match self {
             Load::Clients(clients) => Some(*clients),
@@ -126,7 +126,7 @@ impl Load {
         }
     }
 
-    /// How queries come that wait for nobody, but for those that come at once.
+    /// The arrivals of an open loop; not those that come at once.
     pub(crate) fn arrivals(&self) -> Option<Arrivals> {
         match self {
             Load::Rate { arrivals, .. } | Load::Largest { arrivals, .. } => Some(*arrivals),

@@ -51,7 +51,7 @@ pub(super) struct LoadOfRun {
     longest: Nanos,
     /// Too few queries count for the largest rate.
     pub(super) is_short: bool,
-    /// Queries a second, where they wait for nobody.
+    /// Queries a second of an open loop.
     per_s: Option<f64>,
     /// Seed of Poisson arrivals.
     seed: Option<u64>,

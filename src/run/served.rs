@@ -21,7 +21,7 @@ pub(crate) struct Served {
     pub callers: u32,
     /// Fewer count than its queue needs.
     pub is_short: bool,
-    /// Queries a second, where they wait for nobody.
+    /// Queries a second of an open loop.
     pub per_s: Option<f64>,
     /// Seed of Poisson arrivals, the same for all that is compared.
     pub seed: Option<u64>,

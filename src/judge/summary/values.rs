@@ -245,7 +245,7 @@ impl CellSummary {
     pub(crate) fn compared_by(&self, other: &CellSummary) -> MetricReference {
         let has_items = self.metrics.contains_key(ITEMS.name);
         match self.load.or(other.load) {
-            // So many queries come whatever one holds.
+            // The rate of queries is the same for every batch.
             Some(load) if load.is_largest() || load.arrivals().is_some() => load.compared_by(has_items),
             _ if self.has_another_batch(other) => MetricReference::of(&ITEMS),
             Some(load) => load.compared_by(has_items),

@@ -57,7 +57,7 @@ fn expand_levels(form: &LoadLevels, check: &mut Check<'_>) -> Vec<Load> {
             unique(levels, check)
         }
         (Some(_), Some(_)) => {
-            let message = "`clients` wait for their answers, and at a `rate` queries wait for nobody";
+            let message = "`clients` and `rate` are two kinds of load, and a specification measures one";
             check.error(&top(), message, "measure them in two specifications".to_owned());
             Vec::new()
         }

@@ -21,8 +21,8 @@ pub(in crate::spec) enum LoadForm {
     Levels(LoadLevels),
 }
 
-/// Either `clients`, each of whom asks again as soon as it has its answer, or a `rate` at which queries come whatever
-/// became of those before.
+/// Either `clients`, each of whom asks again as soon as it has its answer, or a `rate` at which queries come, answered
+/// or not.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "load-levels", extend("minProperties" = 1))]

@@ -24,7 +24,7 @@ use crate::worker::backend::{Backend, Caller, Failure};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Queries {
-    /// Each at its time, whatever became of those before.
+    /// Each at its time, answered or not.
     Open {
         /// When each is due, in nanoseconds after the first, ascending.
         due_ns: Vec<u64>,

@@ -60,6 +60,12 @@ impl LatencyBound {
         1.0 - self.probability
     }
 
+    /// The share of queries that are late, by their latencies in nanoseconds; 0 of none.
+    pub fn late_share(&self, latencies_ns: &[f64]) -> f64 {
+        let late = latencies_ns.iter().filter(|latency| **latency > self.limit.0 as f64).count();
+        late as f64 / latencies_ns.len().max(1) as f64
+    }
+
     /// `p99`
     pub fn statistic(&self) -> Statistic {
         let all = Statistic::NAMES.iter().map(|(_, statistic)| *statistic);

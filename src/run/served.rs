@@ -63,24 +63,17 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
         (metric::LITTLE, little),
         (
             metric::LATE_SHARE,
-            served.load.bound().filter(|_| !served.is_predicted).map(|bound| late_share(&latencies, bound)),
+            served.load.bound().filter(|_| !served.is_predicted).map(|bound| bound.late_share(&latencies)),
         ),
         (metric::EARLY_STOPPING, percentile.and_then(|percentile| early_stopping_estimate(&latencies, percentile))),
     ];
-    let found = found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)));
-    let metrics: Vec<(String, f64)> = found.collect();
-    run.data.metrics.extend(metrics);
+    run.data.metrics.extend(found.into_iter().filter_map(|(metric, value)| Some((metric.name.to_owned(), value?))));
     if let Load::Largest { bound, .. } = served.load {
         let late = late_counts(run, served, bound);
         let own = late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
         run.data.metrics.extend(own.map(|own| (metric::LARGEST_RATE.name.to_owned(), own)));
         run.late = late;
     }
-}
-
-fn late_share(latencies: &[f64], bound: LatencyBound) -> f64 {
-    let late = latencies.iter().filter(|latency| **latency > bound.limit.0 as f64).count();
-    late as f64 / latencies.len().max(1) as f64
 }
 
 /// Queries of a schedule that was not measured.

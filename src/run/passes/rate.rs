@@ -97,8 +97,7 @@ fn one(
         Err(failure) => return Ok(CellRate { failure: Some(failure), ..found }),
     };
     found.service_ns = mean(&services_ns);
-    let late = services_ns.iter().filter(|service| **service > bound.limit.0 as f64).count();
-    if late as f64 > bound.allowed() * services_ns.len() as f64 {
+    if bound.late_share(&services_ns) > bound.allowed() {
         let alone = quantile_sorted(&sorted(&services_ns), bound.probability).unwrap_or(0.0);
         let alone = spaced(&format!("{:.3?}", Nanos(alone as u64).to_duration()));
         found.problem =

@@ -118,6 +118,14 @@ impl Load {
         }
     }
 
+    /// How many queries are served at once, where a variant asks for so many sessions.
+    pub(crate) fn callers(&self, sessions: Option<u32>) -> u32 {
+        /// As many as a variant may ask for.
+        const MOST: u32 = 256;
+        let clients = self.clients();
+        sessions.unwrap_or_else(|| clients.unwrap_or(1)).min(clients.unwrap_or(MOST)).clamp(1, MOST)
+    }
+
     /// Inferences of a query.
     pub(crate) fn inferences(&self) -> u32 {
         if *self == Load::MultiStream { Load::MULTI_STREAM } else { 1 }

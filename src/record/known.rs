@@ -45,12 +45,8 @@ impl Manifest {
 
     /// How many queries of a cell are served at once.
     pub fn callers_of(&self, cell: &Cell) -> u32 {
-        let (variant, load) = (self.experiment.variants.get(cell.variant().place()), self.plan.input_of(cell).load);
-        let Some((variant, load)) = variant.zip(load) else { return 1 };
-        /// As many as a variant may ask for.
-        const MOST: u32 = 256;
-        let clients = load.clients();
-        variant.sessions.unwrap_or_else(|| clients.unwrap_or(1)).min(clients.unwrap_or(MOST)).clamp(1, MOST)
+        let variant = self.experiment.variants.get(cell.variant().place());
+        variant.zip(self.plan.input_of(cell).load).map_or(1, |(variant, load)| load.callers(variant.sessions))
     }
 
     /// The rate of a cell that looks for the largest.

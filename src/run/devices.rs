@@ -13,7 +13,7 @@ use tracing::info;
 
 use super::session::Session;
 use crate::data::scratch::Scratch;
-use crate::experiment::{Device, Experiment, Plugin, Provider, Supply};
+use crate::experiment::{Boundary, Completion, Device, Experiment, Load, Plugin, Provider, Supply};
 use crate::machine::kernel::Kernel;
 use crate::plan::{Cell, Skip, SkipKind};
 use crate::prepare::runtime::Library;
@@ -52,6 +52,32 @@ pub(super) fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &L
         reason: format!("`pipelined`: ONNX Runtime {version} waits after every replay of a CUDA graph"),
         remedy: Some(format!("take ONNX Runtime {REPLAYS_WITHOUT_WAITING} or newer, or leave `pipelined` out")),
     })
+}
+
+/// Why several queries cannot be served at once. A session has one stream, and ONNX Runtime keeps the graphs of CUDA for
+/// each thread, so that a session records them again, while others run, when it serves on a thread of its own.
+pub(super) fn serves_one_at_a_time(experiment: &Experiment, cell: &Cell, load: Option<Load>) -> Option<Skip> {
+    let (variant, device) = (&experiment.variants[cell.variant()], &experiment.devices[cell.device()]);
+    let has_streams = Provider::of(device).is_some_and(|provider| {
+        provider.is_verified
+            && provider.completion == Completion::Stream
+            && experiment.measure.boundary != Boundary::Host
+    });
+    let (reason, remedy) = if load.is_none_or(|load| load.callers(variant.sessions) < 2) || device.is_cpu() {
+        return None;
+    } else if !has_streams {
+        (
+            "several sessions at once are measured on the CPU and on CUDA, without `boundary: host`",
+            "leave `sessions` out",
+        )
+    } else if variant.shared_session {
+        ("calls of one session run one after the other", "leave `shared_session` out")
+    } else if Provider::replays(variant, device) {
+        ("CUDA graphs are recorded by one session at a time", "leave the graph out, or serve with one session")
+    } else {
+        return None;
+    };
+    Some(skip(device, reason, Some(remedy.to_owned())))
 }
 
 /// A session of two nodes on a device.
@@ -180,6 +206,35 @@ mod tests {
         assert_eq!(skipped(&experiment, Some("1.27.0")), [reason]);
         assert!(skipped(&experiment, Some("1.28.0")).is_empty());
         assert!(skipped(&experiment, None).is_empty(), "a build whose name does not say its version");
+    }
+
+    #[test]
+    fn sessions_at_once_need_the_cpu_or_a_stream_each() {
+        let text = "backend: mock\nmodels: [m]\nvariants: [{ name: two, sessions: 2 }]\nmeasure: { load: offline }\n";
+        let spec = crate::spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
+        let mut experiment = spec.experiment;
+        let cell = crate::plan::expand(&experiment).expect("a plan").cells[0].clone();
+        let reason =
+            |experiment: &Experiment, load| serves_one_at_a_time(experiment, &cell, load).map(|skip| skip.reason);
+        assert_eq!(reason(&experiment, Some(Load::Offline)), None, "the CPU");
+        for provider in ["webgpu", "tensorrt", "mine"] {
+            experiment.devices[0] = device(provider);
+            assert!(
+                reason(&experiment, Some(Load::Offline))
+                    .is_some_and(|reason| reason.contains("on the CPU and on CUDA"))
+            );
+        }
+        experiment.devices[0] = device("cuda");
+        assert_eq!(reason(&experiment, Some(Load::Offline)), None);
+        let graph = BTreeMap::from([("enable_cuda_graph".to_owned(), "1".to_owned())]);
+        experiment.variants[0].provider.insert("cuda".to_owned(), graph);
+        assert_eq!(reason(&experiment, Some(Load::SingleStream)), None, "one at a time");
+        assert!(reason(&experiment, Some(Load::Offline)).is_some_and(|reason| reason.contains("graphs are recorded")));
+        experiment.variants[0].shared_session = true;
+        assert!(reason(&experiment, Some(Load::Offline)).is_some_and(|reason| reason.contains("calls of one session")));
+        experiment.variants[0].shared_session = false;
+        experiment.measure.boundary = Boundary::Host;
+        assert!(reason(&experiment, Some(Load::Offline)).is_some());
     }
 
     #[test]

@@ -80,7 +80,12 @@ impl Prepared {
             for cell in 0..self.plan.cells.len() {
                 let at = &self.plan.cells[cell];
                 let is_here = at.skip.is_none() && place(at) == (runtime, index);
-                if let Some(skip) = is_here.then(|| devices::waits_for_graphs(experiment, at, library)).flatten() {
+                let load = self.plan.input_of(at).load;
+                let unable = || {
+                    devices::waits_for_graphs(experiment, at, library)
+                        .or_else(|| devices::serves_one_at_a_time(experiment, at, load))
+                };
+                if let Some(skip) = is_here.then(unable).flatten() {
                     self.plan.mark_skipped(cell, skip);
                 }
             }

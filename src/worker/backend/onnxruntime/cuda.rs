@@ -1,7 +1,6 @@
 //! CUDA's stream, its clock, and copies (method 1.5), through the driver's API; loaded only for NVIDIA's providers.
 //!
-//! Written from the documentation of the driver (CUDA Driver API, "Event Management" and "Memory Management") and not yet
-//! seen on a GPU: docs/gpu.md says what proves it.
+//! Source: CUDA Driver API, "Event Management" and "Memory Management". docs/gpu.md says what was proved on GPUs.
 #![expect(unsafe_code, reason = "the driver's copies take raw addresses")]
 
 use std::ffi::c_void;

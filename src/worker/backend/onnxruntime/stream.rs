@@ -15,7 +15,7 @@ pub(super) struct Costs {
 }
 
 /// A stream with an event at its beginning and one at its end.
-pub(super) trait Stream {
+pub(super) trait Stream: Send {
     /// As the provider takes it.
     fn handle(&self) -> usize;
 

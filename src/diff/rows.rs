@@ -281,6 +281,10 @@ fn judged_rows(
     };
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
+    // Where the load is compared by what is asked for too, once.
+    let asked: Vec<MetricReference> = rows.iter().map(|row| row.asked).collect();
+    rows.retain(|row| row.asked == row.metric || !asked.contains(&row.metric));
+    rows.retain(|row| row.asked != row.metric || load.is_none_or(|load| load.queries.tells(row.metric.metric)));
     if let Some(reason) = one_sided(from, to) {
         let Some(reason) = reason else { return neither(to, blank(&MetricReference::LATENCY)) };
         rows.iter_mut().for_each(|row| row.reason = reason.clone());

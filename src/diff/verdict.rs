@@ -19,8 +19,9 @@ impl Values<'_> {
     pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
         match self.reference.metric.is_constant() {
             _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
-            true => score::judge(self, margin),
-            false => match self.paired {
+            // To 0 there is no ratio.
+            is_constant if is_constant || self.has_zeros() => score::judge(self, margin),
+            _ => match self.paired {
                 Some(confidence) => self.by_blocks(margin, confidence),
                 None => self.by_runs(margin, spread),
             },
@@ -36,6 +37,12 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let has_groups = |runs: &[f64]| run_groups(runs).is_some();
         has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
+    }
+
+    fn has_zeros(&self) -> bool {
+        let column = self.reference.column();
+        let has = |cell: &Cell| cell.runs.get(&column).is_some_and(|runs| runs.contains(&Some(0.0)));
+        has(self.baseline) || has(self.candidate)
     }
 
     /// A metric of the specification is one number on each side: a `score` command says it of all items, or every run says the

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::metric::{
-    EARLY_STOPPING, ITEMS, LARGEST_RATE, LATE_SHARE, MetricReference, Statistic, THROUGHPUT,
+    EARLY_STOPPING, ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic, THROUGHPUT,
 };
 use crate::vocabulary::quantity::Nanos;
 
@@ -155,6 +155,18 @@ impl Load {
             // In a closed loop that is the number of callers over their mean latency.
             Load::Offline | Load::Clients(_) => rate(items),
             _ => MetricReference::LATENCY,
+        }
+    }
+
+    /// Whether cells under it have this number as one of their load. Where the largest rate is looked for, latencies and late
+    /// queries are those of runs near it, and not at it.
+    pub(crate) fn tells(&self, metric: &Metric) -> bool {
+        match metric.name {
+            name if name == LARGEST_RATE.name => self.is_largest(),
+            name if name == LATE_SHARE.name => !self.is_largest() && self.bound().is_some(),
+            name if name == EARLY_STOPPING.name => matches!(self, Load::SingleStream | Load::MultiStream),
+            name if name == LATENCY.name => !self.is_largest(),
+            _ => true,
         }
     }
 

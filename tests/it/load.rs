@@ -99,6 +99,54 @@ fn a_rate_says_what_is_late_and_one_that_is_too_high_ends_early() {
     assert_eq!(found["cells"][1]["codes"]["W_SATURATED"]["runs"], 5, "{}", said(&done));
 }
 
+/// No ratio to 0 tells more late queries from as few; the difference does.
+#[test]
+fn a_gate_on_late_queries_holds_at_zero_and_falls_above() {
+    let measured = |median: &str| {
+        let place = spec(&format!(
+            "runs: 6\ngate: [{{ metric: late, worse_by: 1% }}]\n\
+             measure: {{ load: {{ rate: 50, bound: {{ p99: 40ms }} }} }}\n\
+             backend: {{ mock: {{ median: {median}, run_sd: 0%, noise: 0% }} }}\n"
+        ));
+        place.run(&["x.yaml"]).expect_code(0);
+        place
+    };
+    let before = measured("5ms");
+    for (median, verdict, code) in [("4ms", "equivalent", 0), ("19ms", "worse", 4)] {
+        let mut after = results(&measured(median));
+        // As if the files of the cell were others.
+        after["cells"][0]["definition"] = "another".into();
+        before.write("after.json", &after.to_string());
+        let done = before.run(&["diff", "reports/x/results.json", "after.json", "--gate", "--json"]).expect_code(code);
+        let found: Value = serde_json::from_str(&done.stdout).unwrap();
+        let rows = found["experiments"][0]["rows"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["metric"] == "late").unwrap_or_else(|| panic!("{rows:?}"));
+        assert_eq!(row["verdict"], verdict, "{row}");
+    }
+}
+
+/// Promises on latency are about the levels that have one, and two names of one metric are one row.
+#[test]
+fn what_is_near_the_largest_rate_is_no_promise_at_it() {
+    let place = spec(
+        "runs: 5\nmeasure: { load: { rate: [50, largest], bound: { p99: 20ms } } }\n\
+         goals: [{ metric: latency.p99, max: 15ms }]\ngate: [{ metric: latency, worse_by: 2% }, { metric: largest_rate, worse_by: 2% }]\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    let found = results(&place);
+    let cells = found["goals"][0]["cells"].as_array().unwrap_or_else(|| panic!("{}", found["goals"]));
+    assert_eq!(cells.len(), 1, "{cells:?}");
+    assert_eq!(cells[0]["cell"], found["cells"][0]["id"]);
+    place.write("after.json", &place.read("reports/x/results.json"));
+    let done = place.run(&["diff", "reports/x/results.json", "after.json", "--json"]).expect_code(0);
+    let found: Value = serde_json::from_str(&done.stdout).unwrap();
+    let of_largest = |row: &&Value| row["input"] == "largest" && row["metric"] == "largest_rate";
+    let rows = found["experiments"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().filter(of_largest).count(), 1, "{rows:?}");
+    assert!(rows.iter().all(|row| row["input"] != "largest" || row["metric"] != "latency"), "{rows:?}");
+}
+
 #[test]
 fn mlperfs_scenarios_have_their_numbers() {
     for (load, metric, value) in [

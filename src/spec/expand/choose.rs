@@ -78,11 +78,7 @@ pub(super) fn bound(
 ///
 /// Without it a bound on a tail would stay undecided for ever. A fixed number of samples is the author's, and is only
 /// warned of.
-pub(super) fn raise_samples(
-    measure: &mut Measure,
-    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
-    check: &mut Check<'_>,
-) {
+pub(super) fn raise_samples(measure: &mut Measure, asked: &[(DocumentPath, MetricReference)], check: &mut Check<'_>) {
     let stop_place = DocumentPath::top("measure").key("stop");
     if check.is_damaged(&stop_place) {
         return;
@@ -93,7 +89,7 @@ pub(super) fn raise_samples(
             let message =
                 format!("`{reference}` needs {needed} samples per run, more than `max_samples` ({max_samples})");
             let hint = format!("use a lower percentile, or write `measure.stop.max_samples: {needed}` or more");
-            check.error(&place, message, hint);
+            check.error(place, message, hint);
         }
         Stop::Precision { min_samples, .. } if *min_samples < needed => {
             check.notes.push(Note::MoreSamples { reference, from: *min_samples, to: needed });
@@ -135,13 +131,11 @@ pub(super) fn references(choose: &Choose) -> impl Iterator<Item = (DocumentPath,
 }
 
 /// The tail percentile that takes the most samples, with its place and their number.
-fn most_demanding(
-    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
-) -> Option<(DocumentPath, MetricReference, u32)> {
-    let tails = asked.filter(|(_, reference)| reference.statistic.is_tail());
+fn most_demanding(asked: &[(DocumentPath, MetricReference)]) -> Option<(&DocumentPath, MetricReference, u32)> {
+    let tails = asked.iter().filter(|(_, reference)| reference.statistic.is_tail());
     let needed = tails.filter_map(|(place, reference)| {
         let needed = reference.statistic.probability().and_then(quantile_support)?;
-        Some((place, reference, needed))
+        Some((place, *reference, needed))
     });
     // Of equals the first.
     needed.reduce(|most, next| if next.2 > most.2 { next } else { most })

@@ -133,7 +133,7 @@ fn check_use(form: &DatasetForm, metrics: &[AccuracyMetric], place: &DocumentPat
 
 /// Refuses metrics that no dataset can tell.
 pub(super) fn check_metrics(
-    asked: impl Iterator<Item = (DocumentPath, MetricReference)>,
+    asked: &[(DocumentPath, MetricReference)],
     of_all: Option<&Dataset>,
     models: &Axis<Model>,
     check: &mut Check<'_>,
@@ -153,7 +153,7 @@ pub(super) fn check_metrics(
         if !datasets.iter().any(gives) {
             let message = format!("`{reference}` cannot be computed: no `dataset` has labels and this metric");
             let hint = format!("add `dataset: {{ file: data.npz, labels: labels, metrics: [{}] }}`", metric.name());
-            check.error(&place, message, hint);
+            check.error(place, message, hint);
         }
     }
 }

@@ -6,7 +6,9 @@ use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load,
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
-use crate::vocabulary::metric::Statistic;
+use crate::vocabulary::metric::{
+    EARLY_STOPPING, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, SERVICE, SESSION_MEMORY, Statistic,
+};
 use crate::vocabulary::quantity::Nanos;
 
 use super::measure;
@@ -172,6 +174,43 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
     }
 }
 
+/// Refuses metrics that no cell has: those of a load that is not there, and latencies where every rate is looked for.
+pub(super) fn check_metrics(
+    asked: &[(DocumentPath, MetricReference)],
+    load: &[Load],
+    runs_commands: bool,
+    check: &mut Check<'_>,
+) {
+    if runs_commands || check.is_damaged(&top()) {
+        return;
+    }
+    for (place, reference) in asked {
+        let metric = reference.metric;
+        let needs = match metric.name {
+            name if name == LARGEST_RATE.name => "{ rate: largest, bound: { p99: 20ms } }",
+            name if name == LATE_SHARE.name => "{ rate: 50/s, bound: { p99: 20ms } }",
+            name if name == EARLY_STOPPING.name => "single_stream",
+            name if name == SERVICE.name => "{ clients: [1, 4] }",
+            name if name == SESSION_MEMORY.name => "{ clients: [1, 4] }",
+            name if name == LATENCY.name && !load.is_empty() => "",
+            _ => continue,
+        };
+        if load.iter().any(|load| load.tells(metric)) {
+            continue;
+        }
+        let (message, hint) = if load.iter().any(Load::is_largest) && needs != "single_stream" {
+            let message = format!("`{reference}` is that of runs near the largest rate, not at it");
+            (
+                message,
+                "ask for `largest_rate`, which keeps the bound, or for a rate too: `rate: [100/s, largest]`".to_owned(),
+            )
+        } else {
+            (format!("no cell has `{reference}`"), format!("it is measured with `measure: {{ load: {needs} }}`"))
+        };
+        check.error(place, message, hint);
+    }
+}
+
 /// Without a load nothing is served at once.
 pub(super) fn check_sessions(load: &[Load], variants: &[Variant], check: &mut Check<'_>) {
     let asks = |variant: &&Variant| variant.sessions.is_some() || variant.shared_session;
@@ -228,6 +267,26 @@ mod tests {
             mock(&format!("measure: {{ load: offline, {stop} }}")).measure.stop,
             Stop::Samples { count: 100, .. }
         ));
+    }
+
+    #[test]
+    fn what_no_cell_has_is_not_asked_for() {
+        let of = |load: &str, metric: &str| problems(&format!("{load}\ngoals: [{{ metric: {metric}, max: 1 }}]\n"));
+        let largest = "measure: { load: { rate: largest, bound: { p99: 20ms } } }";
+        let (late, p99) = (of(largest, "late"), of(largest, "latency.p99, max: 20ms }, { metric: late"));
+        assert_eq!(late, ["`late` is that of runs near the largest rate, not at it"]);
+        assert_eq!(p99.len(), 2, "{p99:?}");
+        let both = "measure: { load: { rate: [50, largest], bound: { p99: 20ms } } }";
+        assert!(of(both, "late").is_empty());
+        assert_eq!(of("", "late"), ["no cell has `late`"]);
+        assert_eq!(of("measure: { load: offline }", "early_stopping, max: 1ms }, { metric: late").len(), 2);
+        for asked in [
+            "choose: { best: largest_rate }",
+            "pareto: [largest_rate, peak_rss]",
+            "gate: [{ metric: largest_rate, worse_by: 2% }]",
+        ] {
+            assert_eq!(problems(&format!("variants: [a, b]\n{asked}\n")), ["no cell has `largest_rate`"], "{asked}");
+        }
     }
 
     #[test]

@@ -139,14 +139,13 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     goals::check_strict(form, check);
     let gate = gate::expand(&form.gate, &axes, check);
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
-    let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
-    choose::raise_samples(&mut measure, asked, check);
+    let asked: Vec<_> = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto)).collect();
+    load::check_metrics(&asked, &load, runs_commands, check);
+    choose::raise_samples(&mut measure, &asked, check);
     let dataset = form.dataset.as_ref();
     let dataset = dataset.and_then(|form| dataset::expand(form, &DocumentPath::top("dataset"), folder, check));
     inputs::check_dataset(&inputs, &models, form.dataset.is_some(), check);
-    let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
-    let asked = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto));
-    dataset::check_metrics(asked, dataset.as_ref(), &models, check);
+    dataset::check_metrics(&asked, dataset.as_ref(), &models, check);
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
     let budget = compare::budget(form.budget.as_ref(), check);

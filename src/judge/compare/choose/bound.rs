@@ -9,7 +9,7 @@ use super::super::{Comparison, Judged, Withheld};
 use crate::experiment::Bound;
 use crate::experiment::CompiledSelector;
 use crate::judge::summary::{CellSummary, LEAST_RUNS, Summary};
-use crate::plan::Plan;
+use crate::plan::{Cell, Plan};
 use crate::vocabulary::metric::ToldBy;
 use crate::worker::backend::FailureKind;
 
@@ -81,7 +81,9 @@ pub(in crate::judge::compare) fn check(
     bound: &Bound,
 ) -> BoundCheck {
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
-    let bounded = plan.runnable().filter(|(_, cell)| selector.matches(&cell.at)).map(|(index, cell)| {
+    let tells = |cell: &Cell| plan.input_of(cell).load.is_none_or(|load| load.tells(bound.metric.metric));
+    let speaks_of = |(_, cell): &(usize, &Cell)| selector.matches(&cell.at) && tells(cell);
+    let bounded = plan.runnable().filter(speaks_of).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {
             let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);

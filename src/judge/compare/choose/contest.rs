@@ -81,7 +81,12 @@ pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contes
         Some(best) => comparable(question.plan, question.summary, &[best]),
         None => question.groups(),
     };
-    sets.iter().map(|cells| question.contest(cells, bounds)).collect()
+    let tells = |cell: &usize| {
+        let load = question.plan.input_of(&question.plan.cells[*cell]).load;
+        load.zip(question.best).is_none_or(|(load, best)| load.tells(best.metric))
+    };
+    let told = sets.iter().filter(|cells| cells.iter().all(tells));
+    told.map(|cells| question.contest(cells, bounds)).collect()
 }
 
 impl Question<'_> {

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::vocabulary::metric::{
-    EARLY_STOPPING, ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic, THROUGHPUT,
+    EARLY_STOPPING, ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, SERVICE, SESSION_MEMORY,
+    Statistic, THROUGHPUT,
 };
 use crate::vocabulary::quantity::Nanos;
 
@@ -131,6 +132,15 @@ impl Load {
         if *self == Load::MultiStream { Load::MULTI_STREAM } else { 1 }
     }
 
+    /// The percentile that MLPerf tells by early stopping.
+    pub(crate) fn early_stopping(&self) -> Option<f64> {
+        match self {
+            Load::SingleStream => Some(0.9),
+            Load::MultiStream => Some(0.99),
+            _ => None,
+        }
+    }
+
     /// What counts as late.
     pub(crate) fn bound(&self) -> Option<LatencyBound> {
         match self {
@@ -164,9 +174,20 @@ impl Load {
         match metric.name {
             name if name == LARGEST_RATE.name => self.is_largest(),
             name if name == LATE_SHARE.name => !self.is_largest() && self.bound().is_some(),
-            name if name == EARLY_STOPPING.name => matches!(self, Load::SingleStream | Load::MultiStream),
+            name if name == EARLY_STOPPING.name => self.early_stopping().is_some(),
             name if name == LATENCY.name => !self.is_largest(),
             _ => true,
+        }
+    }
+
+    /// A load, as specifications have it, under which a metric is measured; `None` of those that need none.
+    pub(crate) fn that_measures(metric: &Metric) -> Option<&'static str> {
+        match metric.name {
+            name if name == LARGEST_RATE.name => Some("{ rate: largest, bound: { p99: 20ms } }"),
+            name if name == LATE_SHARE.name => Some("{ rate: 50/s, bound: { p99: 20ms } }"),
+            name if name == EARLY_STOPPING.name => Some("single_stream"),
+            name if [SERVICE.name, SESSION_MEMORY.name].contains(&name) => Some("{ clients: [1, 4] }"),
+            _ => None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! How long an experiment takes before anything is measured: a range, or a number where something is known of its cells.
 
 use super::run_time::{CellForecast, RunTime, TimeRange, run_time};
-use super::{Group, Plan};
-use crate::experiment::{Design, Measure, Warmup};
+use super::{Group, Plan, load};
+use crate::experiment::{Design, Experiment, Measure, Warmup};
 
 /// The range for `runs` runs of each arm, controls and rehearsal included, before anything is measured.
 ///
@@ -10,7 +10,7 @@ use crate::experiment::{Design, Measure, Warmup};
 /// between the least and the most that warm-up and sampling may take lies a factor of five and more, and the rehearsal is
 /// left out. The rehearsal itself replaces the range by a measured estimate.
 pub fn estimate_before_measuring(
-    measure: &Measure,
+    experiment: &Experiment,
     plan: &Plan,
     runs: u32,
     expected: &[Option<CellForecast>],
@@ -19,8 +19,21 @@ pub fn estimate_before_measuring(
     plan.runnable().for_each(|(cell, _)| arms[cell] = 1);
     plan.controls.iter().for_each(|control| arms[*control as usize] += 1);
     let expected = |cell: usize| expected.get(cell).copied().flatten();
-    let groups = plan.groups.iter().map(|group| of_group(measure, group, runs, &arms, &expected));
+    let of_cell = |cell: usize| of_cell(experiment, plan, cell, expected(cell));
+    let known = |cell: usize| expected(cell).is_some();
+    let groups = plan.groups.iter().map(|group| of_group(&experiment.measure, group, runs, &arms, &of_cell, &known));
     groups.fold(TimeRange::default(), TimeRange::plus)
+}
+
+/// The parts of a run of a cell, and what is looked for before the first.
+fn of_cell(experiment: &Experiment, plan: &Plan, cell: usize, expected: Option<CellForecast>) -> (RunTime, TimeRange) {
+    let run = run_time(&experiment.measure, expected);
+    let cell = &plan.cells[cell];
+    let Some(load) = plan.input_of(cell).load else { return (run, TimeRange::default()) };
+    let callers = load.callers(experiment.variants[cell.variant()].sessions);
+    let sample = expected.map(|expected| expected.sample);
+    let [counted, search] = load::time(&load, experiment.measure.stop, callers, sample);
+    (RunTime { counted, ..run }, search)
 }
 
 /// The rehearsal of a group's cells, and its turns in so many blocks.
@@ -29,10 +42,11 @@ fn of_group(
     group: &Group,
     runs: u32,
     arms: &[u32],
-    expected: &dyn Fn(usize) -> Option<CellForecast>,
+    of_cell: &dyn Fn(usize) -> (RunTime, TimeRange),
+    is_known: &dyn Fn(usize) -> bool,
 ) -> TimeRange {
     let cells = || group.cells.iter().map(|cell| *cell as usize).filter(|cell| arms[*cell] > 0);
-    let time = |cell: usize| run_time(measure, expected(cell));
+    let time = |cell: usize| of_cell(cell).0;
     let longest = cells().map(|cell| time(cell).warmup).fold(TimeRange::default(), TimeRange::larger);
     let with_warmup = |time: RunTime| match measure.warmup {
         // No arm warms up for less time than another of its group.
@@ -46,10 +60,10 @@ fn of_group(
     let of_arms = |cell: usize| run(cell).times(u64::from(arms[cell]));
     let block = cells().map(of_arms).fold(TimeRange::default(), TimeRange::plus);
     let all_arms = cells().map(|cell| u64::from(arms[cell])).sum();
-    let known = cells().filter(|cell| expected(*cell).is_some());
+    let known = cells().filter(|cell| is_known(*cell));
     let rehearsal = known.map(|cell| time(cell).warmup.plus(time(cell).around));
-    let rehearsal = rehearsal.fold(TimeRange::default(), TimeRange::plus);
-    rehearsal.plus(in_turns(measure.design, block.times(u64::from(runs)), all_arms))
+    let before = rehearsal.chain(cells().map(|cell| of_cell(cell).1)).fold(TimeRange::default(), TimeRange::plus);
+    before.plus(in_turns(measure.design, block.times(u64::from(runs)), all_arms))
 }
 
 /// In slices the workers of a group are alive together, but one at a time is active; a duet plays two at once.
@@ -69,16 +83,20 @@ mod tests {
     use crate::plan::{expand, place_controls};
     use crate::vocabulary::quantity::Nanos;
 
-    fn plan(variants: &str, aa: Aa) -> Plan {
+    fn experiment(variants: &str, measure: &Measure) -> Experiment {
         let text = format!("backend: mock\nmodels: [m, n]\nvariants: {variants}");
         let spec = crate::spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
-        let mut plan = expand(&spec.experiment).expect("a plan");
+        Experiment { measure: measure.clone(), ..spec.experiment }
+    }
+
+    fn plan(variants: &str, aa: Aa) -> Plan {
+        let mut plan = expand(&experiment(variants, &Measure::default())).expect("a plan");
         place_controls(&mut plan, aa);
         plan
     }
 
     fn estimate(measure: &Measure, plan: &Plan, runs: u32) -> TimeRange {
-        estimate_before_measuring(measure, plan, runs, &[])
+        estimate_before_measuring(&experiment("[a, b]", measure), plan, runs, &[])
     }
 
     fn millis(range: TimeRange) -> (u64, u64) {
@@ -107,6 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn a_load_asks_for_time_of_its_own() {
+        let text = "backend: mock\nmodels: [m]\nmeasure: { warmup: { mode: samples, count: 1 }, load: { rate: [5, largest], bound: { p99: 20ms } } }";
+        let spec = crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let plan = expand(&spec.experiment).expect("a plan");
+        let sample = Nanos::from_millis(10);
+        let known = CellForecast { start: Nanos(0), sample, noise: 0.0, source: Source::Report };
+        let secs =
+            |runs| estimate_before_measuring(&spec.experiment, &plan, runs, &[Some(known); 2]).least.0 / 1_000_000_000;
+        // 1000 queries at 5/s, 4000 at about 60/s, and the search, once.
+        assert!((265..280).contains(&(secs(2) - secs(1))), "{}", secs(2) - secs(1));
+        assert!((120..150).contains(&(secs(1) - (secs(2) - secs(1)))), "{}", secs(1));
+    }
+
+    #[test]
     fn cold_caches_cost_time_before_every_sample() {
         let stop = Stop::Samples { count: 1000, max_time: Nanos::from_secs(60) };
         let warmup = Warmup::Samples { count: 10 };
@@ -125,11 +157,11 @@ mod tests {
             Some(CellForecast { start: Nanos::from_millis(40), sample, noise: 0.0, source: Source::Report })
         };
         let both = [known(1), known(20)];
-        let range = estimate_before_measuring(&Measure::default(), &plan, 10, &both);
+        let range = estimate_before_measuring(&experiment("[a, b]", &Measure::default()), &plan, 10, &both);
         // Each is rehearsed.
         let rehearsal = 2 * (300 + 100);
         assert_eq!(millis(range), (rehearsal + 10 * (300 + 500 + 100 + 300 + 1_000 + 100), millis(range).0));
-        let one = estimate_before_measuring(&Measure::default(), &plan, 10, &both[..1]);
+        let one = estimate_before_measuring(&experiment("[a, b]", &Measure::default()), &plan, 10, &both[..1]);
         // Nobody knows for how long the other of the group warms up.
         assert_eq!(millis(one), (400 + 10 * (900 + 860), 400 + 10 * (5_600 + 10_060)));
     }
@@ -141,7 +173,12 @@ mod tests {
             let sample = Nanos::from_millis(millis);
             Some(CellForecast { start: Nanos(0), sample, noise: 0.0, source: Source::Report })
         };
-        let range = estimate_before_measuring(&Measure::default(), &plan, 1, &[sample(1), sample(100), None, None]);
+        let range = estimate_before_measuring(
+            &experiment("[a, b]", &Measure::default()),
+            &plan,
+            1,
+            &[sample(1), sample(100), None, None],
+        );
         let known = 300 + 60 + 1_200 + 60 + 2 * (1_200 + 60) + 500 + 5_000;
         assert_eq!(millis(range).0, known + 2 * 860);
     }

@@ -12,6 +12,7 @@ mod estimate;
 mod expand;
 mod facts;
 mod id;
+mod load;
 mod order;
 mod pairs;
 mod run_time;

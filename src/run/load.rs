@@ -1,29 +1,17 @@
 //! The load that a run of a cell is put under: when its queries come, and which of them count (method 7.1).
 
-use statistics::queue::{discarded_queries, poisson_arrivals, relaxation_queries};
+use statistics::early_stopping::least_values;
+use statistics::queue::poisson_arrivals;
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::Job;
 use super::forecast::iteration_ns;
 use super::served::Served;
-use crate::experiment::{Arrivals, Load, Stop};
+use crate::experiment::{Arrivals, Load, MOST_OF_SEARCH, RunAtRate, Stop, closed_loop};
 use crate::plan::{Cell, RandomStream};
 use crate::record::Outcome;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::measure::load::Queries;
-
-/// Queries of a run at a rate, unless the specification says how many: fewer say little about one in a hundred.
-const LEAST_AT_RATE: f64 = 1000.0;
-
-/// Queries of a run that looks for the largest rate at which one in a hundred may be late: the shortest at which intervals
-/// hold (method 7.3).
-const LEAST_OF_SEARCH: f64 = 4000.0;
-
-/// And so many relaxation times of its queue.
-const RELAXATIONS: f64 = 60.0;
-
-/// But no more, unless the specification says so: a queue that is nearly full relaxes in thousands of queries.
-const MOST_OF_SEARCH: f64 = 24_000.0;
 
 /// Queries of each caller before those that count.
 pub(super) const FIRST_OF_CALLER: u32 = 5;
@@ -60,6 +48,21 @@ pub(super) struct LoadOfRun {
 }
 
 impl LoadOfRun {
+    /// From callers who wait for each answer.
+    fn closed(clients: u32, rule: Stop, inferences: u32, expected: Nanos) -> Self {
+        LoadOfRun {
+            queries: Queries::Closed { clients, rule },
+            inferences,
+            discarded: FIRST_OF_CALLER * clients,
+            expected,
+            longest: expected,
+            is_short: false,
+            per_s: None,
+            seed: None,
+            is_predicted: false,
+        }
+    }
+
     /// What is said of a run of a cell that was put under it.
     pub(super) fn served(&self, job: &Job, cell: &Cell) -> Option<Served> {
         let LoadOfRun { discarded, is_short, per_s, seed, is_predicted, .. } = *self;
@@ -91,17 +94,12 @@ impl Job {
             return self.load_at(cell, rate, run);
         }
         let (clients, rule) = (self.callers(cell), QUICK_SERVICES);
-        let expected = expected_closed(rule, self.service_s(cell) / f64::from(clients));
+        let expected = closed_loop(rule, self.service_s(cell) / f64::from(clients));
         Some(LoadOfRun {
-            queries: Queries::Closed { clients, rule },
-            inferences: 1,
-            discarded: FIRST_OF_CALLER * clients,
-            expected,
-            longest: expected,
-            is_short: false,
             per_s: rate,
             seed: Some(RandomStream::Arrivals(run).seed(self.plan().seed)),
             is_predicted: true,
+            ..LoadOfRun::closed(clients, rule, 1, expected)
         })
     }
 
@@ -112,9 +110,10 @@ impl Job {
         let Some(load) = self.load(cell) else { return Nanos(0) };
         let known = self.load_of_run(cell, 0).map(|load| load.longest);
         // At the lowest rate that is tried.
-        let searched = || seconds(MOST_OF_SEARCH * 8.0 * self.service_s(cell) / f64::from(self.callers(cell)));
+        let searched =
+            || Nanos::from_secs_f64(MOST_OF_SEARCH * 8.0 * self.service_s(cell) / f64::from(self.callers(cell)));
         let expected = known.unwrap_or_else(|| if load.is_largest() { searched() } else { Nanos(0) });
-        seconds(PATIENCE * expected.as_secs_f64() + 60.0)
+        Nanos::from_secs_f64(PATIENCE * expected.as_secs_f64() + 60.0)
     }
 
     /// The same at a given rate, for those that have one.
@@ -125,38 +124,17 @@ impl Job {
         // All at once is as many at a time as can be served.
         let at_once = (load == Load::Offline).then(|| self.callers(cell));
         if let Some(clients) = load.clients().or(at_once) {
-            let discarded = FIRST_OF_CALLER * clients;
             let busy = f64::from(self.callers(cell).min(clients));
-            let expected = expected_closed(stop, service_s / busy);
+            let expected = closed_loop(stop, service_s / busy);
             // Fewer have no percentile by early stopping.
-            let least = if load == Load::MultiStream { 662 } else { 64 };
-            let queries = Queries::Closed { clients, rule: and_before(stop, discarded, least) };
-            return Some(LoadOfRun {
-                queries,
-                inferences,
-                discarded,
-                expected,
-                longest: expected,
-                is_short: false,
-                per_s: None,
-                seed: None,
-                is_predicted: false,
-            });
+            let least = least_values(load.early_stopping().unwrap_or(0.9)) as u32;
+            let rule = and_before(stop, FIRST_OF_CALLER * clients, least);
+            return Some(LoadOfRun::closed(clients, rule, inferences, expected));
         }
         let capacity = f64::from(self.callers(cell)) / service_s;
         let rate = rate?;
-        let utilisation = rate / capacity;
-        // Where fewer may be late, it takes more queries to see as many of them.
-        let rarer = load.bound().map_or(1.0, |bound| (0.01 / bound.allowed()).max(1.0));
-        let needed = (RELAXATIONS * relaxation_queries(utilisation)).max(LEAST_AT_RATE) * rarer;
-        let least = match load {
-            _ if self.manifest().quick => 0.0,
-            Load::Largest { .. } => needed.clamp(LEAST_OF_SEARCH * rarer, MOST_OF_SEARCH * rarer),
-            _ => LEAST_AT_RATE,
-        };
-        let count = counted(stop, rate, least);
-        let discarded = discarded_queries(utilisation).min(count as usize);
-        let all = count as usize + discarded;
+        let of_rate = RunAtRate::of(&load, stop, rate, rate / capacity, self.manifest().quick);
+        let all = of_rate.all() as usize;
         // The same for every cell, so that what is compared meets the same queries.
         let seed = RandomStream::Arrivals(run).seed(self.plan().seed);
         let arrivals = match load.arrivals().unwrap_or_default() {
@@ -170,10 +148,10 @@ impl Job {
         Some(LoadOfRun {
             queries: Queries::Open { due_ns, give_up_ns: (give_up_s * 1e9) as u64 },
             inferences,
-            discarded: discarded as u32,
-            expected: seconds(whole_s),
-            longest: seconds(whole_s + give_up_s),
-            is_short: load.is_largest() && count < needed,
+            discarded: of_rate.discarded,
+            expected: Nanos::from_secs_f64(whole_s),
+            longest: Nanos::from_secs_f64(whole_s + give_up_s),
+            is_short: of_rate.is_short,
             per_s: Some(rate),
             seed: (load.arrivals() == Some(Arrivals::Poisson)).then_some(seed),
             is_predicted: false,
@@ -189,24 +167,6 @@ impl Job {
     }
 }
 
-fn seconds(seconds: f64) -> Nanos {
-    Nanos((seconds * 1e9) as u64)
-}
-
-/// How many queries count at this rate, no fewer than `least` unless a number is asked for.
-fn counted(stop: Stop, rate: f64, least: f64) -> f64 {
-    let most = stop.most_samples() as f64;
-    match stop {
-        Stop::Samples { .. } => most,
-        Stop::Time { time, min_samples, .. } => {
-            (time.as_secs_f64() * rate).max(f64::from(min_samples)).max(least).ceil().min(most)
-        }
-        Stop::Precision { min_samples, max_time, .. } => {
-            (max_time.as_secs_f64() * rate).max(f64::from(min_samples)).max(least).ceil().min(most)
-        }
-    }
-}
-
 /// The rule, after so many more.
 fn and_before(stop: Stop, discarded: u32, least: u32) -> Stop {
     match stop {
@@ -217,13 +177,5 @@ fn and_before(stop: Stop, discarded: u32, least: u32) -> Stop {
             max_samples: max_samples.saturating_add(discarded),
         },
         precision => precision,
-    }
-}
-
-fn expected_closed(stop: Stop, each_s: f64) -> Nanos {
-    match stop {
-        Stop::Samples { count, max_time } => seconds(f64::from(count) * each_s).min(max_time),
-        Stop::Time { time, min_samples, .. } => time.max(seconds(f64::from(min_samples) * each_s)),
-        Stop::Precision { max_time, .. } => max_time,
     }
 }

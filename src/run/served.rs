@@ -49,11 +49,7 @@ pub(super) fn derive(run: &mut StoredRun, served: Served, items: Option<u64>) {
     let queries_per_s = answered as f64 / span_s;
     let per_second = queries_per_s * f64::from(served.load.inferences());
     let little = served.load.clients().map(|clients| queries_per_s * mean / 1e9 / f64::from(clients));
-    let percentile = match served.load {
-        Load::SingleStream => Some(0.9),
-        Load::MultiStream => Some(0.99),
-        _ => None,
-    };
+    let percentile = served.load.early_stopping();
     let found: [(Metric, Option<f64>); 8] = [
         (metric::LATENCY, median(&latencies)),
         (metric::THROUGHPUT, Some(per_second)),

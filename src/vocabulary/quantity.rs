@@ -26,6 +26,11 @@ impl Nanos {
         Nanos(seconds * 1_000_000_000)
     }
 
+    /// Rounded down; 0 below 0, the largest number above that.
+    pub(crate) fn from_secs_f64(seconds: f64) -> Self {
+        Nanos((seconds * 1e9) as u64)
+    }
+
     /// In seconds, for arithmetic of statistics only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

@@ -15,6 +15,12 @@ fn allowed_above(queries: usize, probability: f64) -> Option<usize> {
     first_wrong.checked_sub(1).filter(|count| *count > 0)
 }
 
+/// The fewest values of which a percentile below 1 has an estimate.
+pub fn least_values(probability: f64) -> usize {
+    const MOST: usize = 1_000_000;
+    (1..MOST).find(|queries| allowed_above(*queries, probability).is_some()).unwrap_or(MOST)
+}
+
 /// The percentile's estimate; `None` below 64 values at p90 and 662 at p99.
 pub fn early_stopping_estimate(latencies: &[f64], probability: f64) -> Option<f64> {
     let above = allowed_above(latencies.len(), probability)?;

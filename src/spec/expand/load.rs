@@ -6,9 +6,7 @@ use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load,
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
-use crate::vocabulary::metric::{
-    EARLY_STOPPING, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, SERVICE, SESSION_MEMORY, Statistic,
-};
+use crate::vocabulary::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
 use crate::vocabulary::quantity::Nanos;
 
 use super::measure;
@@ -167,10 +165,21 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
     }
     if !check.has(&place("stop")) {
         measure.stop = STOP;
-        measure.timeout = measure.timeout.max(Nanos::from_secs(600));
+        if !check.has(&place("timeout")) {
+            measure.timeout = measure.timeout.max(Nanos::from_secs(600));
+        }
     } else if matches!(stop, StopForm::Precision(_)) {
         let message = "`precision` takes latencies for independent, and those of a queue are not";
         check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
+    }
+    // One that is not written is raised to what a run needs.
+    let timeout = measure.timeout;
+    let longest =
+        load.iter().filter_map(|load| Some((load, load.least_time(measure.stop)?))).max_by_key(|(_, time)| *time);
+    if let Some((load, time)) = longest.filter(|(_, time)| *time > timeout && check.has(&place("timeout"))) {
+        let message = format!("a run at {} takes {time} at least, and `timeout` is {timeout}", load.label());
+        let hint = "raise it, or ask for fewer queries: `stop: { mode: samples, count: 100 }`";
+        check.error(&place("timeout"), message, hint.to_owned());
     }
 }
 
@@ -184,28 +193,16 @@ pub(super) fn check_metrics(
     if runs_commands || check.is_damaged(&top()) {
         return;
     }
-    for (place, reference) in asked {
-        let metric = reference.metric;
-        let needs = match metric.name {
-            name if name == LARGEST_RATE.name => "{ rate: largest, bound: { p99: 20ms } }",
-            name if name == LATE_SHARE.name => "{ rate: 50/s, bound: { p99: 20ms } }",
-            name if name == EARLY_STOPPING.name => "single_stream",
-            name if name == SERVICE.name => "{ clients: [1, 4] }",
-            name if name == SESSION_MEMORY.name => "{ clients: [1, 4] }",
-            name if name == LATENCY.name && !load.is_empty() => "",
-            _ => continue,
-        };
-        if load.iter().any(|load| load.tells(metric)) {
-            continue;
-        }
-        let (message, hint) = if load.iter().any(Load::is_largest) && needs != "single_stream" {
-            let message = format!("`{reference}` is that of runs near the largest rate, not at it");
-            (
-                message,
+    for (place, reference) in asked.iter().filter(|(_, asked)| !load.iter().any(|load| load.tells(asked.metric))) {
+        let is_near =
+            [LATENCY.name, LATE_SHARE.name].contains(&reference.metric.name) && load.iter().any(Load::is_largest);
+        let (message, hint) = match Load::that_measures(reference.metric) {
+            _ if is_near => (
+                format!("`{reference}` is that of runs near the largest rate, not at it"),
                 "ask for `largest_rate`, which keeps the bound, or for a rate too: `rate: [100/s, largest]`".to_owned(),
-            )
-        } else {
-            (format!("no cell has `{reference}`"), format!("it is measured with `measure: {{ load: {needs} }}`"))
+            ),
+            Some(load) => (format!("no cell has `{reference}`"), format!("it takes `measure: {{ load: {load} }}`")),
+            None => continue,
         };
         check.error(place, message, hint);
     }
@@ -303,6 +300,11 @@ mod tests {
         assert!(of("load: { rate: 0.001/s }")[0].contains("less than one query in 100 s"));
         assert!(of("load: { rate: 2000000/s }")[0].contains("more than a million"));
         assert_eq!(of("load: { rate: largest, bound: { p99: 0ms } }").len(), 1);
+        assert_eq!(
+            of("timeout: 60s, load: { rate: [5, 500] }"),
+            ["a run at 5rps takes 200s at least, and `timeout` is 1m"]
+        );
+        assert!(of("timeout: 60s, load: { rate: 5 }, stop: { mode: samples, count: 100 }").is_empty());
         assert_eq!(of("load: offline, design: slices").len(), 1);
         assert_eq!(of("load: offline, cache: cold").len(), 1);
         assert_eq!(of("load: offline, stop: { max_time: 3s }").len(), 1);

@@ -173,7 +173,7 @@ fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u
 /// `90s: 8 runs of every cell take about 10 min; about 1 of them fits, and a verdict needs 5`, by the estimate that the time
 /// below the cells is made from.
 fn budget(experiment: &Experiment, plan: &Plan, budget: Nanos, expected: &[Option<CellForecast>]) -> String {
-    let time = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
+    let time = |runs: u32| estimate_before_measuring(experiment, plan, runs, expected);
     let wanted = experiment.interim_analyses().blocks().next().unwrap_or(plan.runs).min(plan.runs);
     // At least one block is always measured.
     let fits = (2..=wanted).rev().find(|runs| time(*runs).typical() <= budget).unwrap_or(1);

@@ -25,7 +25,7 @@ pub(super) fn describe(
     };
     let runs = Runs { min: experiment.runs.min.min(plan.runs), max: plan.runs };
     let runs = if experiment.interim_analyses().is_one() { Runs::fixed(plan.runs) } else { runs };
-    let of = |runs: u32| estimate_before_measuring(&experiment.measure, plan, runs, expected);
+    let of = |runs: u32| estimate_before_measuring(experiment, plan, runs, expected);
     let known = plan.runnable().filter_map(|(cell, _)| expected.get(cell).copied().flatten()).collect::<Vec<_>>();
     let times = match known.is_empty() {
         true => between(TimeRange { least: of(runs.min).least, most: of(runs.max).most }),

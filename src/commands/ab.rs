@@ -17,10 +17,11 @@ use crate::prepare::runtime;
 use crate::record::ProjectRoot;
 use crate::report::Format;
 use crate::report::format::percent;
-use crate::spec::{self, Loaded, absolute};
+use crate::spec::{Loaded, absolute};
 use crate::ui::cli::{AbArgs, Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, duration};
+use crate::vocabulary::name;
 use crate::vocabulary::quantity::Ratio;
 use crate::worker::Interrupts;
 
@@ -117,7 +118,7 @@ fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> Strin
 fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let path = absolute(Path::new(""), file);
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let name = spec::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
+    let name = name::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
     let text = specification(if name.is_empty() { "ab" } else { &name }, Some(folder), arguments);
     // A folder that is made now holds nothing that could be wrong.
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
@@ -259,7 +260,7 @@ mod tests {
             text,
             "name: ab\ncommands:\n  - { name: old, run: \"./old | wc\", shell: true }\nsetup: make\nruns: 8\n"
         );
-        let loaded = spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
+        let loaded = crate::spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
         assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
         let limited = AbArgs { budget: Some("2m".parse().expect("a time")), ..arguments(&["./a"]) };
         let text = specification("ab", None, &limited);

@@ -13,10 +13,10 @@ use crate::record::{LocalPaths, Manifest, ProjectRoot, Record};
 use crate::report::{self, Format};
 use crate::results;
 use crate::run;
-use crate::spec;
 use crate::ui::Ui;
 use crate::ui::cli::{ExportArgs, ImportArgs};
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::name::is_name;
 
 /// The folder of a record in an archive, and that of the files that it was made from.
 const RECORD: &str = "record";
@@ -113,7 +113,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     let folder = top.join(RECORD);
     let record = Record::open(&folder)?;
     let (experiment, name) = (&record.manifest.experiment.name, &record.manifest.record);
-    if !spec::is_name(experiment) || !spec::is_name(name) {
+    if !is_name(experiment) || !is_name(name) {
         return Err(no_record("its experiment or record name is invalid"));
     }
     let target = place.records(experiment).join(name);

@@ -19,10 +19,11 @@ use crate::experiment::{InputPoint, Network, ZOO};
 use crate::machine::host;
 use crate::prepare::models::ObtainError;
 use crate::record::{ProjectRoot, write_whole};
-use crate::spec::{self, absolute, fitting_name};
+use crate::spec::{self, absolute};
 use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::name::fitting_name;
 use crate::vocabulary::printable::printable_line;
 
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.

@@ -10,10 +10,10 @@ use super::{json_text, print, shapes};
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::Values;
 use crate::report::format;
-use crate::spec::fitting_name;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::name::fitting_name;
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;

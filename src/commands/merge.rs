@@ -5,10 +5,10 @@ use reading::plain_file;
 use super::report::{Wanted, choose};
 use crate::record::merge::{MergeError, Part, merge};
 use crate::record::{ProjectRoot, Record, provenance};
-use crate::spec;
 use crate::ui::Ui;
 use crate::ui::cli::MergeArgs;
 use crate::ui::error::{Error, ExitCode};
+use crate::vocabulary::name::is_name;
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// A record, and the name of its machine: as it is given, or made of the processor.
 fn part(place: &ProjectRoot, text: &str) -> Result<Part, Error> {
-    let named = text.split_once('=').filter(|(name, _)| spec::is_name(name) && place.record(text).is_none());
+    let named = text.split_once('=').filter(|(name, _)| is_name(name) && place.record(text).is_none());
     let record = super::records::open(place, named.map_or(text, |(_, record)| record))?;
     let Record { manifest, runs, .. } = record;
     let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));

@@ -13,11 +13,11 @@ use crate::record::git::Repository;
 use crate::record::{ProjectRoot, write_whole};
 use crate::results::{self, Wanted};
 use crate::site::{Known, Site, SiteError, columns};
-use crate::spec;
 use crate::ui::Ui;
 use crate::ui::cli::{MetricArgument, SiteArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::name::is_name;
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -133,7 +133,7 @@ fn known(
 
 /// Names of folders become paths and links: that of an experiment, or of its report on another machine (`x@laptop`).
 fn is_folder(name: &str) -> bool {
-    name.split('@').all(spec::is_name)
+    name.split('@').all(is_name)
 }
 
 impl From<SiteError> for Error {

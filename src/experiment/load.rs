@@ -44,6 +44,8 @@ pub enum Arrivals {
     Poisson,
     /// At equal distances.
     Constant,
+    /// As in the trace of the experiment.
+    Trace,
 }
 
 /// A percentile of latency, and what it must not pass.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Trace;
 use crate::vocabulary::quantity::{Nanos, Ratio};
 
 /// How a run warms up, samples and stops.
@@ -40,6 +41,9 @@ pub struct Measure {
     /// Longest wait between blocks for a throttled processor to cool down.
     #[serde(default = "default_cooldown")]
     pub cooldown: Nanos,
+    /// When queries come whose arrivals are those of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 fn default_fallback() -> bool {
@@ -149,6 +153,7 @@ impl Default for Measure {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: default_cooldown(),
+            trace: None,
         }
     }
 }

@@ -29,6 +29,7 @@ mod runs;
 mod runtime;
 mod selector;
 mod source;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -75,6 +76,7 @@ pub use runtime::Package;
 pub(crate) use runtime::{Adapter, OLDEST_RUNTIME, Program, Runtime, is_new_enough, version_numbers};
 pub(crate) use selector::is_glob;
 pub(crate) use selector::{SelectorError, Vocabulary, parse_selector};
+pub(crate) use trace::Trace;
 
 pub(crate) use source::ZOO;
 pub(crate) use source::{PythonModel, Source};

@@ -18,7 +18,7 @@ use crate::machine::host::Host;
 use crate::machine::kernel::Load;
 use crate::plan::{Cell, CellId, Plan, Skip, SkipKind};
 use crate::record::revision::{NoRevision, Revision};
-use crate::spec::is_entry_name;
+use crate::vocabulary::name::is_entry_name;
 use crate::vocabulary::quantity::Ratio;
 use crate::worker::backend;
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{Cell, FILE, FORMAT, Results, format2};
 use crate::record::Manifest;
 use crate::record::StoreError;
-use crate::spec::is_entry_name;
 use crate::vocabulary::conflict::has_conflict;
 use crate::vocabulary::metric::{self, MetricReference, Unit};
+use crate::vocabulary::name::is_entry_name;
 use crate::vocabulary::printable::printable;
 use crate::vocabulary::quantity::Ratio;
 

@@ -140,6 +140,7 @@ impl Job {
         let arrivals = match load.arrivals().unwrap_or_default() {
             Arrivals::Constant => (0..all).map(|query| query as f64).collect(),
             Arrivals::Poisson => poisson_arrivals(all, &mut Xoshiro256PlusPlus::seed_from_u64(seed)),
+            Arrivals::Trace => self.measure().trace.as_ref().map(|trace| trace.arrivals(all, seed))?,
         };
         let due_ns: Vec<u64> = arrivals.iter().map(|at| (at / rate * 1e9) as u64).collect();
         let whole_s = all as f64 / rate;

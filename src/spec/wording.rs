@@ -13,12 +13,13 @@ use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{DocumentPath, Node, Step, key_span, value_span};
 use super::form::{
-    DURATION_PATTERN, NAME_PATTERN, PYTHON_PATTERN, RATE_PATTERN, RATIO_PATTERN, SHA256_PATTERN, VARIABLE_PATTERN,
+    ARRIVALS_PATTERN, DURATION_PATTERN, NAME_PATTERN, PYTHON_PATTERN, RATE_PATTERN, RATIO_PATTERN, SHA256_PATTERN,
+    VARIABLE_PATTERN,
 };
 use super::misplaced;
-use super::name::fitting_name;
 use super::problem::{Problem, Sources};
 use super::schema;
+use crate::vocabulary::name::fitting_name;
 
 /// Texts longer than this are cut in messages; the whole text is underlined anyway.
 const LONGEST_QUOTE: usize = 40;
@@ -183,6 +184,10 @@ impl Wording<'_> {
             RATE_PATTERN => {
                 let message = format!("{name} is {}, which is not a rate", quote(&written));
                 self.at_value(place, message).with_hint("write for example `50/s`, `3000/min` or `largest`")
+            }
+            ARRIVALS_PATTERN => {
+                let message = format!("{name} is {}", quote(&written));
+                self.at_value(place, message).with_hint("write `poisson`, `constant`, or a file of times: `trace.csv`")
             }
             PYTHON_PATTERN => {
                 let message = format!("{name} is {}; it must be a module and what stands in it", quote(&written));

@@ -216,7 +216,7 @@ impl RunArgs {
 
 /// A name that can be part of a folder's name.
 fn machine_name(text: &str) -> Result<String, String> {
-    if crate::spec::is_name(text) {
+    if crate::vocabulary::name::is_name(text) {
         return Ok(text.to_owned());
     }
     Err("use letters, digits, `.`, `_` and `-`, starting with a letter or digit; at most 64 characters".to_owned())

@@ -4,6 +4,8 @@ pub(crate) mod wording;
 
 pub(crate) mod printable;
 
+pub(crate) mod name;
+
 pub(crate) mod privacy;
 
 pub(crate) mod conflict;

@@ -134,6 +134,18 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// A rate in events a second: `50/s`, `50`, `3000/min`, `10/h`.
+pub(crate) fn per_second(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
+    let seconds = match unit {
+        "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? / seconds)
+}
+
 /// A ratio; `1%` is 0.01.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]

@@ -147,6 +147,31 @@ fn what_is_near_the_largest_rate_is_no_promise_at_it() {
     assert!(rows.iter().all(|row| row["input"] != "largest" || row["metric"] != "latency"), "{rows:?}");
 }
 
+/// Two queries at once every 100 ms: the second waits for the first.
+#[test]
+fn queries_come_as_a_file_says() {
+    let place = spec(
+        "runs: 5\nmeasure: { load: { arrivals: t.csv, bound: { p90: 8ms } } }\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    let pairs = (0..50).map(|pair| format!("{0}.{1},a\n{0}.{1},b\n", 1000 + pair / 10, pair % 10)).collect::<String>();
+    place.write("t.csv", &("time,user\n".to_owned() + &pairs));
+    place.run(&["x.yaml"]).expect_code(0);
+    let found = results(&place);
+    assert_eq!(found["cells"][0]["load"]["queries"]["rate"]["arrivals"], "trace");
+    assert!((interval(&found["cells"][0], "late_ratio")[1] - 0.5).abs() < 0.02, "{}", found["cells"][0]["metrics"]);
+    // The record has what it needs.
+    std::fs::remove_file(place.path("t.csv")).unwrap();
+    place.run(&["report", "latest"]).expect_code(0);
+    // The same at ten times the rate, where the pairs are 10 ms apart.
+    place.write("t.csv", &pairs);
+    place.write("y.yaml", &place.read("x.yaml").replace("arrivals:", "rate: 200, arrivals:"));
+    place.run(&["y.yaml"]).expect_code(0);
+    place.write("t.csv", "1\n2\n1.5\n");
+    let done = place.run(&["validate", "x.yaml"]).expect_code(2);
+    assert!(done.stderr.contains("`t.csv`: line 3 is earlier than the one before"), "{}", done.stderr);
+}
+
 #[test]
 fn mlperfs_scenarios_have_their_numbers() {
     for (load, metric, value) in [

@@ -13,7 +13,7 @@ use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
 use crate::spec::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
-use crate::spec::name::fitting_name;
+use crate::vocabulary::name::fitting_name;
 use crate::vocabulary::quantity::Nanos;
 
 use super::Axis;

@@ -10,8 +10,8 @@ use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::form::{OneOrMany, Ordered};
-use crate::spec::name::is_name;
 use crate::spec::wording::bad_name;
+use crate::vocabulary::name::is_name;
 
 use super::Axis;
 

@@ -12,7 +12,7 @@ use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
 use crate::spec::form::{FillForm, FillWord, InputEntry, Inputs, OneOrMany, RANGE, SizeEntry, ValuesForm};
-use crate::spec::name::LONGEST;
+use crate::vocabulary::name::LONGEST;
 
 use super::{Axis, dataset, range};
 
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(many("128", 20), ["b1", "b2"]);
         let numbered = many("[100000, 200000]", 12);
         assert_eq!((numbered.len(), numbered.iter().collect::<BTreeSet<_>>().len()), (14, 14));
-        assert!(numbered.iter().all(|name| crate::spec::is_name(name)), "{numbered:?}");
+        assert!(numbered.iter().all(|name| crate::vocabulary::name::is_name(name)), "{numbered:?}");
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! `measure.load`: the levels, and the inputs multiplied by them.
 
 use std::collections::HashSet;
+use std::path::Path;
 
-use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop, Variant};
+use reading::plain_file;
+
+use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop, Trace, Variant};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
+use crate::spec::files::Depth;
 use crate::spec::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
 use crate::vocabulary::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
-use crate::vocabulary::quantity::Nanos;
+use crate::vocabulary::quantity::{Nanos, per_second};
 
 use super::measure;
 
@@ -27,18 +31,43 @@ fn top() -> DocumentPath {
     DocumentPath::top("measure").key("load")
 }
 
-/// Reads `measure.load`.
-pub(super) fn expand(form: Option<&LoadForm>, runs_commands: bool, check: &mut Check<'_>) -> Vec<Load> {
+/// Reads `measure.load`, and the file of its arrivals.
+pub(super) fn expand(
+    form: Option<&LoadForm>,
+    runs_commands: bool,
+    folder: &Path,
+    check: &mut Check<'_>,
+) -> (Vec<Load>, Option<Trace>) {
     // Commands have none, which is told with what else is of models alone.
-    let Some(form) = form.filter(|_| !runs_commands && !check.is_damaged(&top())) else { return Vec::new() };
+    let Some(form) = form.filter(|_| !runs_commands && !check.is_damaged(&top())) else { return (Vec::new(), None) };
     match form {
-        LoadForm::Scenario(scenario) => vec![*scenario],
-        LoadForm::Levels(levels) => expand_levels(levels, check),
+        LoadForm::Scenario(scenario) => (vec![*scenario], None),
+        LoadForm::Levels(levels) => {
+            let trace = levels.arrivals.as_ref().and_then(|text| trace(&text.0, folder, check));
+            (expand_levels(levels, trace.as_ref(), check), trace)
+        }
     }
 }
 
-fn expand_levels(form: &LoadLevels, check: &mut Check<'_>) -> Vec<Load> {
+/// What a file says about arrivals; `None` where they come by a rule.
+fn trace(text: &str, folder: &Path, check: &mut Check<'_>) -> Option<Trace> {
+    if matches!(text, "poisson" | "constant") || check.depth == Depth::Names {
+        return None;
+    }
+    let place = top().key("arrivals");
+    let path =
+        check.depth.one(folder, text).map_err(|problem| check.error(&place, problem.message, problem.hint)).ok()?;
+    let read = plain_file::text(&path).map_err(|error| error.to_string()).and_then(|read| Trace::read(text, &read));
+    read.map_err(|problem| check.error(&place, format!("`{text}`: {problem}"), None)).ok()
+}
+
+fn expand_levels(form: &LoadLevels, trace: Option<&Trace>, check: &mut Check<'_>) -> Vec<Load> {
     let needs_rate = [("bound", form.bound.is_some()), ("arrivals", form.arrivals.is_some())];
+    let arrivals = match form.arrivals.as_ref().map(|text| text.0.as_str()) {
+        None | Some("poisson") => Arrivals::Poisson,
+        Some("constant") => Arrivals::Constant,
+        Some(_) => Arrivals::Trace,
+    };
     match (&form.clients, &form.rate) {
         (Some(clients), None) => {
             for (key, _) in needs_rate.iter().filter(|(_, is_written)| *is_written) {
@@ -51,7 +80,6 @@ fn expand_levels(form: &LoadLevels, check: &mut Check<'_>) -> Vec<Load> {
             unique(levels.map(|(place, count)| (place, Load::Clients(count.0))).collect(), check)
         }
         (None, Some(rates)) => {
-            let arrivals = form.arrivals.unwrap_or_default();
             let bound = form.bound.as_ref().and_then(|form| bound(form, check));
             let levels = read_rates(rates, arrivals, bound, form.bound.is_some(), check);
             unique(levels, check)
@@ -60,6 +88,11 @@ fn expand_levels(form: &LoadLevels, check: &mut Check<'_>) -> Vec<Load> {
             let message = "`clients` and `rate` are two kinds of load, and a specification measures one";
             check.error(&top(), message, "measure them in two specifications".to_owned());
             Vec::new()
+        }
+        // What is wrong with the file is said.
+        (None, None) if arrivals == Arrivals::Trace => {
+            let bound = form.bound.as_ref().and_then(|form| bound(form, check));
+            trace.map(|Trace { per_s, .. }| Load::Rate { per_s: *per_s, arrivals, bound }).into_iter().collect()
         }
         (None, None) => {
             check.error(&top(), "a load has `clients` or a `rate`", "write `load: { clients: [1, 2, 4] }`".to_owned());
@@ -78,7 +111,7 @@ fn read_rates(
     let mut levels = Vec::new();
     for (place, text) in rates.places(&top().key("rate")) {
         if text.0 == Load::LARGEST {
-            if arrivals == Arrivals::Constant {
+            if arrivals != Arrivals::Poisson {
                 let message = "`largest` is for Poisson arrivals";
                 check.error(&top().key("arrivals"), message, "leave `arrivals` out".to_owned());
             }
@@ -105,17 +138,6 @@ fn read_rates(
         }
     }
     levels
-}
-
-/// `50/s`, `50`, `3000/min`, `10/h`, as the schema has it.
-fn per_second(text: &str) -> Option<f64> {
-    let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
-    let seconds = match unit {
-        "s" => 1.0,
-        "min" => 60.0,
-        _ => 3600.0,
-    };
-    Some(number.parse::<f64>().ok()? / seconds)
 }
 
 fn bound(form: &LatencyBoundForm, check: &mut Check<'_>) -> Option<LatencyBound> {
@@ -304,6 +326,10 @@ mod tests {
             of("timeout: 60s, load: { rate: [5, 500] }"),
             ["a run at 5rps takes 200s at least, and `timeout` is 1m"]
         );
+        assert_eq!(of("load: { arrivals: constant }"), ["a load has `clients` or a `rate`"]);
+        assert_eq!(of("load: { clients: 2, arrivals: t.csv }").len(), 2);
+        assert_eq!(of("load: { rate: largest, bound: { p99: 20ms }, arrivals: constant }").len(), 1);
+        assert!(of("load: { arrivals: fast }")[0].contains("`arrivals` is `fast`"));
         assert!(of("timeout: 60s, load: { rate: 5 }, stop: { mode: samples, count: 100 }").is_empty());
         assert_eq!(of("load: offline, design: slices").len(), 1);
         assert_eq!(of("load: offline, cache: cold").len(), 1);

@@ -37,6 +37,7 @@ pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_
         pipelined: form.pipelined,
         rebuild: form.rebuild,
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
+        trace: None,
     };
     let longest = longest(&measure);
     if !check.has(&place.key("timeout")) {

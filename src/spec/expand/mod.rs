@@ -36,10 +36,10 @@ use std::path::Path;
 use super::check::Check;
 use super::document::DocumentPath;
 use super::form::ExperimentForm;
-use super::name::is_name;
 use super::wording::bad_name;
 use crate::experiment::Space;
 use crate::experiment::{Axis as AxisName, AxisMap, Backend, Entry, Experiment, labels};
+use crate::vocabulary::name::is_name;
 
 /// What an axis has, as far as it could be read.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     // Goals, gates and tables refer to these by name.
     metric::declare(form, check);
     let runs_commands = commands::are_measured(form, check);
-    let load = load::expand(form.measure.load.as_ref(), runs_commands, check);
+    let (load, trace) = load::expand(form.measure.load.as_ref(), runs_commands, folder, check);
     let mut models = match runs_commands {
         true => commands::expand(form, folder, check),
         false => models::expand(form, folder, kind, check),
@@ -127,6 +127,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let axes = Space::new(found, &models.values, &inputs.values);
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, runs_commands, check);
+    measure.trace = trace;
     load::check_measure(&load, &mut measure, &form.measure.stop, check);
     load::check_sessions(&load, &variants.values, check);
     let mut compare = compare::expand(&form.compare, &axes, check);

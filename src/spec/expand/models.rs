@@ -15,8 +15,8 @@ use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
 use crate::spec::form::{DimensionText, ExperimentForm, ModelEntry, ModelForm, TakesEntry};
-use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::bad_name;
+use crate::vocabulary::name::{fitting_name, is_name};
 
 use super::{Axis, BackendKind, dataset, inputs};
 

@@ -10,8 +10,8 @@ use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::absolute;
 use crate::spec::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
-use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{bad_name, quote};
+use crate::vocabulary::name::{fitting_name, is_name};
 
 use super::{Axis, BackendKind};
 

@@ -14,8 +14,8 @@ use crate::spec::document::{DocumentPath, Step};
 use crate::spec::form::{
     ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::spec::name::{fitting_name, is_name};
 use crate::spec::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
+use crate::vocabulary::name::{fitting_name, is_name};
 use crate::vocabulary::quantity::Ratio;
 
 use super::{Axis, BackendKind, conversion, programs, provider, range, session, variant_names};

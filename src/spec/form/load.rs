@@ -7,9 +7,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::experiment::{Arrivals, Load};
+use crate::experiment::Load;
 
-use super::scalar::{DurationText, RateText};
+use super::scalar::{ArrivalsText, DurationText, RateText};
 use super::shorthand::{OneOrMany, two_shapes};
 
 /// How queries come.
@@ -34,8 +34,9 @@ pub(in crate::spec) struct LoadLevels {
     /// The latency that is promised, counted from the moment at which a query was due. `largest` needs it; at a given rate
     /// the share of late queries is reported.
     pub(in crate::spec) bound: Option<LatencyBoundForm>,
-    /// When queries come at a rate.
-    pub(in crate::spec) arrivals: Option<Arrivals>,
+    /// When queries come at a rate. A file of times is played at its own rate, or at the one that is written; every run begins
+    /// at a place of its own.
+    pub(in crate::spec) arrivals: Option<ArrivalsText>,
 }
 
 /// A number of callers.

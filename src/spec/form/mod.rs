@@ -46,8 +46,8 @@ pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
-    BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name, Pattern, RATE_PATTERN,
-    RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name,
+    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};

@@ -18,6 +18,7 @@ pub(in crate::spec) const DURATION_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(ns|us|µ
 pub(in crate::spec) const RATIO_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?%?$";
 
 /// Queries a second, a minute or an hour, or the largest that keeps a bound.
+pub(in crate::spec) const ARRIVALS_PATTERN: &str = r"^(poisson|constant|.+\.(csv|txt))$";
 pub(in crate::spec) const RATE_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(/s|/min|/h)?|largest)$";
 
 /// A SHA-256 in hexadecimal digits.
@@ -99,6 +100,18 @@ text!(
         "type": ["string", "number"],
         "pattern": RATE_PATTERN,
         "examples": ["50/s", "largest"],
+    }
+);
+
+text!(
+    /// When queries come at a rate.
+    ArrivalsText,
+    "arrivals",
+    {
+        "description": "`poisson`, `constant`, or a file of times in seconds, one on each line or in the first column of a CSV file.",
+        "type": "string",
+        "pattern": ARRIVALS_PATTERN,
+        "examples": ["poisson", "constant", "trace.csv"],
     }
 );
 

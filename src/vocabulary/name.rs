@@ -1,7 +1,7 @@
 //! What a name is: it becomes part of file names, addresses and tables.
 
 /// The longest name, in bytes; all of them are ASCII.
-pub(super) const LONGEST: usize = 64;
+pub(crate) const LONGEST: usize = 64;
 
 fn is_inner(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-')

@@ -7,7 +7,7 @@ use crate::judge::compare::Judged;
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
-use crate::vocabulary::metric::{Metric, MetricReference};
+use crate::vocabulary::metric::{LARGEST_RATE, Metric, MetricReference};
 use crate::vocabulary::wording::list;
 
 /// What else to know.
@@ -24,7 +24,25 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(never_reported(manifest, summary));
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
+    remarks.extend(depends_on_load(manifest, summary));
     remarks
+}
+
+/// Cells whose largest rate is not the one that service times of a closed loop predict (method 7.3).
+fn depends_on_load(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    /// A smaller difference changes no decision.
+    const APART: f64 = 0.05;
+    let of_cell = |(cell, summary): (&Cell, &CellSummary)| {
+        let predicted = manifest.rate_of(cell)?.predicted_per_s.filter(|_| !manifest.quick)?;
+        let found = summary.estimate(&LARGEST_RATE)?;
+        let is_apart = (predicted / found.value - 1.0).abs() > APART && !found.interval?.contains(predicted);
+        let by = 100.0 * (found.value / predicted - 1.0).abs();
+        let side = if found.value < predicted { "below" } else { "above" };
+        is_apart.then(|| format!("{} ({by:.0} % {side})", manifest.plan.path(cell)))
+    };
+    let apart: Vec<String> = cells(manifest, summary).filter_map(of_cell).collect();
+    let told = list(&apart);
+    (!apart.is_empty()).then(|| format!("An inference takes another time under load: the largest rate is not what a closed loop predicts, in {told}."))
 }
 
 /// Metrics of the specification that no measured cell has.

@@ -2,6 +2,7 @@
 //! the order of blocks, and the cell's estimate with its interval.
 
 use statistics::density::density;
+use statistics::interval::Estimate;
 use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
 
 use super::Drawn;
@@ -15,6 +16,7 @@ use crate::report::format::{self, Scale};
 use crate::report::page::{Reader, absence};
 use crate::results::Cell;
 use crate::vocabulary::metric::{self, MetricReference};
+use crate::vocabulary::wording::capitalized;
 
 const WIDTH: f64 = 760.0;
 /// Height of a density above its base line.
@@ -45,8 +47,49 @@ const MOST_BOXES: usize = 120;
 /// From this ratio of the largest to the smallest value on, a linear axis would squeeze the small ones.
 const LOGARITHMIC_FROM: f64 = 8.0;
 
+/// What is distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Latency,
+    /// How late queries were begun though somebody was free, in an open loop.
+    Lateness,
+}
+
+impl Of {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Of::Latency => "latency",
+            Of::Lateness => "lateness",
+        }
+    }
+
+    /// Sorted.
+    fn samples(self, run: &StoredRun) -> Vec<f64> {
+        /// No clock tells less, and a logarithmic axis has no zero.
+        const LEAST_NS: u64 = 10;
+        let late = || run.data.measured.late_ns.iter().skip(run.late_warmup as usize);
+        match self {
+            Of::Latency => sorted(&run.durations().collect::<Vec<f64>>()),
+            Of::Lateness => sorted(&late().map(|ns| (*ns).max(LEAST_NS) as f64).collect::<Vec<f64>>()),
+        }
+    }
+
+    /// What stands for each run.
+    fn medians(self, cell: &Cell, runs: &[Vec<f64>]) -> Vec<f64> {
+        match self {
+            Of::Latency => cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect(),
+            Of::Lateness => runs.iter().filter_map(|samples| quantile_sorted(samples, 0.5)).collect(),
+        }
+    }
+
+    fn estimate(self, cell: &Cell) -> Option<Estimate> {
+        cell.estimate(&metric::LATENCY).filter(|_| self == Of::Latency)
+    }
+}
+
 /// One row of the figure.
 struct Row<'a> {
+    of: Of,
     name: String,
     cell: &'a Cell,
     color: Color,
@@ -71,9 +114,9 @@ struct Frame {
 }
 
 /// Draws one group.
-pub(super) fn draw(drawn: &Drawn<'_, '_>, cells: &[&Cell], name: &str, file: String) -> Plot {
-    let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, cell)).collect();
-    let title = format!("Latency of {name}");
+pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, file: String) -> Plot {
+    let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, of, cell)).collect();
+    let title = format!("{} of {name}", capitalized(of.word()));
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
     let most = MOST_BOXES / rows.len().max(1);
     let label = |row: &Row<'_>| text_width(&shortened(&row.name, 24)).max(text_width(&row.runs(most)));
@@ -84,11 +127,8 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, cells: &[&Cell], name: &str, file: Str
     let height = TOP + rows.iter().map(|row| row.height(most)).sum::<f64>() + BOTTOM;
     let mut canvas = Canvas::new(&title, &described(&rows, scale), WIDTH, height);
     canvas.heading(&shortened(&title, 80), (14.0, 20.0));
-    let unit = if spread == Spread::Logarithmic {
-        format!("latency, {} (logarithmic)", scale.unit)
-    } else {
-        format!("latency, {}", scale.unit)
-    };
+    let logarithmic = if spread == Spread::Logarithmic { " (logarithmic)" } else { "" };
+    let unit = format!("{}, {}{logarithmic}", of.word(), scale.unit);
     axis.draw(&mut canvas, (TOP - 8.0, height - BOTTOM), &unit, plain_label);
     draw_baseline(&mut canvas, &rows, &axis, scale, height);
     let points = CURVE_POINTS.min(ALL_CURVE_POINTS / rows.len().max(1));
@@ -98,24 +138,25 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, cells: &[&Cell], name: &str, file: Str
         row.draw(&mut canvas, &frame, base);
         base += row.height(most);
     }
-    let caption = caption(&rows, cells.len(), most);
+    let caption = caption(of, &rows, cells.len(), most);
     Plot { svg: canvas.finish(), file, title, caption }
 }
 
-fn row<'a>(drawn: &Drawn<'_, '_>, cell: &'a Cell) -> Row<'a> {
+fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
     let id = cell.id.parse().ok();
     let completed =
         |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
-    let runs: Vec<Vec<f64>> = runs.into_iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
+    let runs: Vec<Vec<f64>> = runs.into_iter().map(|run| of.samples(run)).collect();
     let mut samples: Vec<f64> =
         runs.iter().flat_map(|samples| representatives_sorted(samples, SAMPLES_OF_A_RUN)).collect();
     samples.sort_by(f64::total_cmp);
-    let mut medians: Vec<f64> = cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect();
+    let mut medians = of.medians(cell, &runs);
     medians.sort_by(f64::total_cmp);
     let is_baseline = drawn.reader.results.is_baseline(cell);
     Row {
+        of,
         name: drawn.reader.results.entry(&cell.names),
         cell,
         color: color_of(drawn.reader, cell, is_baseline),
@@ -164,7 +205,7 @@ fn range(rows: &[Row<'_>]) -> (Spread, f64, f64) {
 
 fn draw_baseline(canvas: &mut Canvas, rows: &[Row<'_>], axis: &Axis, scale: Scale, height: f64) {
     let baseline = rows.iter().find(|row| row.is_baseline).filter(|_| rows.len() > 1);
-    if let Some(estimate) = baseline.and_then(|row| row.cell.estimate(&metric::LATENCY)) {
+    if let Some(estimate) = baseline.and_then(|row| row.of.estimate(row.cell)) {
         let x = axis.place(estimate.value / scale.factor);
         canvas.dashes((x, TOP - 8.0), (x, height - BOTTOM), GREY);
     }
@@ -204,7 +245,7 @@ impl Row<'_> {
             self.run_boxes[index].draw(canvas, axis, scale.factor, y, self.color);
             y += PITCH;
         }
-        let Some(estimate) = self.cell.estimate(&metric::LATENCY) else { return };
+        let Some(estimate) = self.of.estimate(self.cell) else { return };
         let below = y + 4.0;
         if let Some(interval) = estimate.interval.filter(|_| self.cell.has_enough_runs()) {
             let [low, high] = [interval.low, interval.high].map(|bound| axis.place(bound / scale.factor));
@@ -245,16 +286,19 @@ impl Row<'_> {
 
 /// The figure in words, for readers that cannot see it.
 fn described(rows: &[Row<'_>], scale: Scale) -> String {
-    let estimates: Vec<_> = rows.iter().filter_map(|row| row.cell.estimate(&metric::LATENCY)).collect();
+    let estimates: Vec<_> = rows.iter().filter_map(|row| row.of.estimate(row.cell)).collect();
     let column = format::Column::fit_to(scale, &estimates);
-    let text = |row: &Row<'_>| match row.cell.estimate(&metric::LATENCY) {
+    let text = |row: &Row<'_>| match row.of.estimate(row.cell) {
         Some(estimate) => format!("{} {}", row.name, column.value_with_unit(&estimate)),
-        None => format!("{} {}", row.name, row.absent.as_deref().unwrap_or("absent")),
+        None => format!("{} {}", row.name, row.absent.as_deref().unwrap_or_default()),
     };
     rows.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn caption(rows: &[Row<'_>], cells: usize, most: usize) -> String {
+fn caption(of: Of, rows: &[Row<'_>], cells: usize, most: usize) -> String {
+    if of == Of::Lateness {
+        return "How long after it was due a query was begun, though somebody was free to serve it. From 1 % of the bound on the run has W_LATE_ISSUE.".to_owned();
+    }
     let batched = rows.iter().map(|row| row.cell.iterations).max().unwrap_or(1);
     let what =
         if batched > 1 { format!("samples (means of up to {batched} iterations)") } else { "iterations".to_owned() };

@@ -24,6 +24,7 @@ mod varied;
 pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
 
+use self::distribution::Of;
 use crate::experiment::Axis as PlanAxis;
 use crate::record::StoredRun;
 use crate::report::page::Reader;
@@ -140,8 +141,16 @@ fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
     groups.retain(|group| group.iter().any(|cell| cell.estimate(&LATENCY).is_some()));
     for group in groups.iter().take(MOST_GROUPS) {
         let name = row_name(drawn.reader, group[0]);
-        let file = unused(&plots.distributions, &format!("latency-{}", slug(&name)));
-        plots.distributions.push(distribution::draw(drawn, group, &name, file));
+        let mut draw = |of: Of, cells: &[&Cell]| {
+            let file = unused(&plots.distributions, &format!("{}-{}", of.word(), slug(&name)));
+            plots.distributions.push(distribution::draw(drawn, of, cells, &name, file));
+        };
+        draw(Of::Latency, group);
+        let is_open = |cell: &&&Cell| cell.load.as_ref().is_some_and(|load| load.queries.arrivals().is_some());
+        let open: Vec<&Cell> = group.iter().filter(is_open).copied().collect();
+        if !open.is_empty() {
+            draw(Of::Lateness, &open);
+        }
     }
     if groups.len() > MOST_GROUPS {
         let left = groups.len() - MOST_GROUPS;

@@ -137,7 +137,7 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
 fn caption(comparisons: &[&Compared], drawn: usize) -> String {
     let (margin, confidence) = comparisons.first().map_or((0.0, 0.0), |first| (first.margin, first.confidence));
     let mut text = format!(
-        "Latency of the baseline over that of the cell, paired by block, with its {} interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
+        "Speed-up of each cell over its baseline, paired by block, with its {} interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
         format::percent(confidence),
         format::percent(margin)
     );

@@ -11,8 +11,9 @@ use super::{Plot, slug, unused};
 use crate::experiment::{Axis as PlanAxis, BATCH, LatencyBound, Load};
 use crate::report::format::{Column, amount, shown_interval};
 use crate::report::page::Reader;
+use crate::report::page::knee::{knees, throughput};
 use crate::results::Cell;
-use crate::vocabulary::metric::{ITEMS, LATENCY, MetricReference, Statistic, THROUGHPUT, Unit};
+use crate::vocabulary::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;
@@ -93,20 +94,11 @@ const VARIED: [Varied; 3] = [
     },
 ];
 
-/// Inferences per second: of known items the items over those of each.
-fn throughput(cell: &Cell) -> Option<Estimate> {
-    cell.estimate(&THROUGHPUT).or_else(|| {
-        let (items, batch) = (cell.estimate(&ITEMS)?, cell.batch.filter(|batch| *batch > 0)? as f64);
-        let interval = items.interval.map(|interval| interval.map(|end| end / batch));
-        Some(Estimate { value: items.value / batch, interval, ..items })
-    })
-}
-
 /// What one line joins: its name, and the value at each place.
 struct Line {
     name: String,
     points: Vec<(f64, Estimate)>,
-    /// Latency of each point, where that tells the knee.
+    /// Where its knee is.
     knee: Option<f64>,
 }
 
@@ -143,7 +135,7 @@ fn bound(reader: &Reader<'_>, varied: &Varied) -> Option<LatencyBound> {
 /// The lines of each figure, by what its cells have in common, in plan order.
 fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
     let mut figures: Vec<(String, Vec<Line>)> = Vec::new();
-    let mut knees: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+    let knees = knees(reader);
     for cell in &reader.results.cells {
         let input = Dimensions::of(reader, cell);
         let Some((at, values)) = (varied.points)(cell, &input) else { continue };
@@ -165,13 +157,8 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
             };
             let line = &mut of_figure[position];
             line.points.push((at, value));
-            // The most throughput for its latency (method 7.5).
-            let mean = MetricReference { metric: &LATENCY, statistic: Statistic::Mean };
-            let latency = cell.load.as_ref().and_then(|_| cell.estimate_of(mean).or_else(|| cell.estimate(&LATENCY)));
-            let power = latency.map(|latency| value.value / latency.value);
-            let best = knees.entry((index, position)).or_insert(0.0);
-            if let Some(power) = power.filter(|power| varied.unit == Unit::PerSecond && power > best) {
-                (*best, line.knee) = (power, Some(at));
+            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.iter().any(|knee| knee.id == cell.id) {
+                line.knee = Some(at);
             }
         }
     }
@@ -254,7 +241,7 @@ fn figure(title: &str, varied: &Varied, lines: &[Line], bound: Option<LatencyBou
                 canvas.line((low.0, low.1.min(BOTTOM)), high, color, 1.4);
             }
             canvas.dot(at, 3.6, color, 1.0);
-            if line.knee == Some(*from) && line.points.len() > 2 {
+            if line.knee == Some(*from) {
                 canvas.ring(at, 7.0, color);
             }
         }

@@ -8,7 +8,7 @@ use statistics::planning::MINIMUM_RUNS;
 use reading::shell;
 
 use super::{Reader, facts};
-use crate::experiment::{Axis, Boundary, Cache, Completion, Design, Stop, StopStatistic, Warmup};
+use crate::experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
 use crate::report::format::{amount, percent};
 use crate::results::{Cell, Method, Results};
 use crate::vocabulary::code::spelt;
@@ -189,10 +189,37 @@ fn run(reader: &Reader<'_>) -> Option<String> {
             "Before every sample, outside the clock, a buffer of twice the last-level cache was written and read, so that nothing of the model was left in the caches; throughput is meaningless then.".to_owned(),
         );
     }
+    sentences.extend(loads(results));
     sentences.extend(boundary(method));
     sentences.push(clock(results));
     sentences.extend(energy(results));
     Some(sentences.join(" "))
+}
+
+/// How queries came, a sentence for each kind of load.
+fn loads(results: &Results) -> Vec<String> {
+    let mut loads: Vec<Load> = Vec::new();
+    for load in results.cells.iter().filter_map(|cell| Some(cell.load.as_ref()?.queries)) {
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    let clients: Vec<String> = loads.iter().filter_map(Load::clients).map(|clients| clients.to_string()).collect();
+    let closed = (!clients.is_empty())
+        .then(|| format!("Callers ({}) asked again as soon as they had their answer.", list(&clients)));
+    let open = loads.iter().find(|load| load.arrivals().is_some()).map(|load| {
+        let arrivals = match load.arrivals() {
+            Some(Arrivals::Constant) => "at equal distances",
+            Some(Arrivals::Trace) => "as in a recorded trace",
+            Some(Arrivals::Poisson) | None => "as a Poisson process",
+        };
+        format!("Queries came {arrivals}, whether earlier ones were answered or not; run k of every cell met the same arrivals.")
+    });
+    let largest = loads.iter().find(|load| load.is_largest()).and_then(Load::bound).map(|bound| {
+        format!("The largest rate is that at which the mean share of late queries over processes, by their service times replayed through their own arrivals and other Poisson arrivals, is what {bound} allows; its interval is by inverted t tests.")
+    });
+    let offline = loads.contains(&Load::Offline).then(|| "All queries were there at once.".to_owned());
+    [closed, open, largest, offline].into_iter().flatten().collect()
 }
 
 /// What a run did before it warmed up.

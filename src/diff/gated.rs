@@ -32,12 +32,14 @@ pub(super) fn judge(
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let mut weighed = Vec::new();
     for (index, row) in rows.iter_mut().enumerate() {
-        let Some(worse_by) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
+        let Some((worse_by, is_of_latency)) =
+            gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. }))
+        else {
             continue;
         };
         let pair = before.get(&row.cell).zip(after.get(&row.cell));
         let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
-        let (outcome, verdict, tested) = outcome(row, pair, &sides, worse_by, gating, is_quick);
+        let (outcome, verdict, tested) = outcome(row, pair, &sides, (worse_by, is_of_latency), gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
         row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });
     }
@@ -51,7 +53,7 @@ fn outcome(
     row: &Row,
     pair: Option<(&Cell, &Cell)>,
     sides: &Sides<'_>,
-    worse_by: Difference,
+    (worse_by, is_of_latency): (Difference, bool),
     gating: &Gating,
     is_quick: bool,
 ) -> (Held, Option<Verdict>, Option<Tested>) {
@@ -65,7 +67,7 @@ fn outcome(
         return (Held::Holds, row.verdict, None);
     }
     // A number of milliseconds says nothing of a rate.
-    if row.asked != row.metric && matches!(worse_by, Difference::Absolute(_)) {
+    if is_of_latency && matches!(worse_by, Difference::Absolute(_)) {
         return (Held::Unjudged, None, None);
     }
     let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
@@ -136,21 +138,31 @@ fn count(rows: &[Row], gating: &Gating) -> Gated {
 }
 
 impl Gating {
-    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked.
-    fn of_row(&self, row: &Row) -> Option<Difference> {
+    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked; and whether it is asked
+    /// of latency where the row has another metric.
+    fn of_row(&self, row: &Row) -> Option<(Difference, bool)> {
         let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
         let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
         let of_side = |is_older: bool| {
-            let all = self.asked.iter().filter(|asked| asked.metric == row.asked && asked.is_older == is_older);
-            let allowed = all.filter(is_in).map(|asked| asked.worse_by.unwrap_or(row.margin));
-            allowed.min_by(|one, other| one.absolute_of(value).total_cmp(&other.absolute_of(value)))
+            let all = self.asked.iter().filter(|asked| row.tells(asked.metric) && asked.is_older == is_older);
+            let of = |asked: &Asked| (asked.worse_by.unwrap_or(row.margin), asked.metric != row.metric);
+            let foreign = |(worse_by, is_of_latency): &(Difference, bool)| {
+                *is_of_latency && matches!(worse_by, Difference::Absolute(_))
+            };
+            // Numbers of another unit come last.
+            let order = |one: &(Difference, bool)| (foreign(one), one.0.absolute_of(value));
+            let allowed = all.filter(is_in).map(of);
+            allowed.min_by(|one, other| {
+                let ((one_is, one), (other_is, other)) = (order(one), order(other));
+                one_is.cmp(&other_is).then(one.total_cmp(&other))
+            })
         };
         of_side(false).or_else(|| of_side(true))
     }
 
     /// Metrics that are gated and of which there is no row.
     fn without_rows(&self, rows: &[Row]) -> Vec<String> {
-        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.asked == *metric && row.gate.is_some());
+        let is_there = |metric: &MetricReference| rows.iter().any(|row| row.tells(*metric) && row.gate.is_some());
         let mut found: Vec<String> =
             self.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string()).collect();
         found.extend(self.unknown.iter().cloned());
@@ -161,7 +173,7 @@ impl Gating {
 
     fn acceptance(&self, row: &Row) -> Option<&Accepted> {
         let path = row.path();
-        let metric = row.asked.to_string();
-        self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && it.metric == metric)
+        let metrics = [row.asked.to_string(), row.metric.to_string()];
+        self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && metrics.contains(&it.metric))
     }
 }

@@ -71,6 +71,11 @@ impl Row {
         self.names.path()
     }
 
+    /// Whether it tells this metric, by that name or as what stands for it.
+    pub(super) fn tells(&self, metric: MetricReference) -> bool {
+        self.asked == metric || self.metric == metric
+    }
+
     /// It claims a difference.
     pub(crate) fn is_difference(&self) -> bool {
         self.verdict.is_some_and(Verdict::is_difference)
@@ -281,10 +286,11 @@ fn judged_rows(
     };
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());
-    // Where the load is compared by what is asked for too, once.
-    let asked: Vec<MetricReference> = rows.iter().map(|row| row.asked).collect();
-    rows.retain(|row| row.asked == row.metric || !asked.contains(&row.metric));
     rows.retain(|row| row.asked != row.metric || load.is_none_or(|load| load.queries.tells(row.metric.metric)));
+    // What stands for latency may be asked for too: it is one row.
+    if let Some(stands) = rows.iter().find(|row| row.asked != row.metric).map(|row| row.metric) {
+        rows.retain(|row| row.asked != row.metric || row.metric != stands);
+    }
     if let Some(reason) = one_sided(from, to) {
         let Some(reason) = reason else { return neither(to, blank(&MetricReference::LATENCY)) };
         rows.iter_mut().for_each(|row| row.reason = reason.clone());

@@ -13,10 +13,19 @@ use super::DiffOptions;
 
 /// Judges a score by the interval of its difference.
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
+    judge_wider(values, margin, 0.0)
+}
+
+/// The same by an interval whose half width has so much more, added in squares.
+pub(super) fn judge_wider(values: &Values<'_>, margin: Difference, more: f64) -> Option<Found> {
     let (difference, interval) = match values.items {
         Some(items) => on_the_same_items(items)?,
         None => unpaired(values.from, values.to),
     };
+    let interval = interval.map(|interval| Interval {
+        low: difference - (difference - interval.low).hypot(more),
+        high: difference + (interval.high - difference).hypot(more),
+    });
     let margin = margin.absolute_of(values.from.value);
     let is_higher_better = values.reference.metric.direction == Direction::HigherIsBetter;
     let worse = interval.map(|it| if is_higher_better { Interval { low: -it.high, high: -it.low } } else { it });

@@ -1,6 +1,6 @@
 //! One metric of one cell on both sides: change, verdict, reason (method 6.1, 6.2).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use statistics::interval::Interval;
 use statistics::paired::compare_paired;
@@ -12,7 +12,7 @@ use super::found::{Change, Found, Reason, Values};
 use super::{DiffOptions, options, score};
 use crate::judge::compare::unpaired::{compare_unpaired_values, sign};
 use crate::results::{Cell, Estimated};
-use crate::vocabulary::metric::{Difference, Direction};
+use crate::vocabulary::metric::{Difference, Direction, Unit};
 
 impl Values<'_> {
     /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
@@ -20,8 +20,9 @@ impl Values<'_> {
         match self.reference.metric.is_constant() {
             _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
             // To 0 there is no ratio.
-            is_constant if is_constant || self.has_zeros() => score::judge(self, margin),
-            _ => match self.paired {
+            true => score::judge(self, margin),
+            false if self.reference.unit() == Unit::Share && self.has_zeros() => self.by_difference(margin, spread),
+            false => match self.paired {
                 Some(confidence) => self.by_blocks(margin, confidence),
                 None => self.by_runs(margin, spread),
             },
@@ -37,6 +38,32 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let has_groups = |runs: &[f64]| run_groups(runs).is_some();
         has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
+    }
+
+    /// The verdict on the difference of shares of which some runs have none.
+    fn by_difference(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        /// The normal quantile of a 95 % interval.
+        const QUANTILE: f64 = 1.96;
+        let Some(confidence) = self.paired else {
+            // Sessions are taken to differ by as much of the larger share as of any other number.
+            let more = QUANTILE * spread.sigma * self.from.value.abs().max(self.to.value.abs());
+            return score::judge_wider(self, margin, more);
+        };
+        let direction = sign(self.reference.metric.direction);
+        let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
+        let found = compare_paired(&worse, margin.absolute_of(self.from.value), confidence)?;
+        let ends = found.interval.map(|interval| {
+            let ends = [direction * interval.low, direction * interval.high];
+            [ends[0].min(ends[1]), ends[0].max(ends[1])]
+        });
+        let change = Change {
+            value: direction * found.theta,
+            low: ends.map(|[low, _]| low),
+            high: ends.map(|[_, high]| high),
+            is_in_points: true,
+        };
+        let reason = reason(found.verdict, found.interval, None);
+        Some(Found { verdict: found.verdict, reason, change: Some(change), p: found.p() })
     }
 
     fn has_zeros(&self) -> bool {
@@ -70,20 +97,23 @@ impl Values<'_> {
 
     /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
     fn by_blocks(&self, margin: Difference, confidence: f64) -> Option<Found> {
-        let column = self.reference.column();
         let direction = self.reference.metric.direction;
-        let runs = |cell: &Cell| -> HashMap<u64, f64> {
+        let ratio = |[from, to]: [f64; 2]| sign(direction) * (to.ln() - from.ln());
+        let logs: Vec<f64> = self.blocks().into_iter().map(ratio).filter(|log| log.is_finite()).collect();
+        let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
+        Some(told(&found, direction))
+    }
+
+    /// The values of the blocks that both sides completed, in the order of blocks.
+    fn blocks(&self) -> Vec<[f64; 2]> {
+        let column = self.reference.column();
+        let runs = |cell: &Cell| -> BTreeMap<u64, f64> {
             let blocks = cell.runs.get("block").into_iter().flatten();
             let values = cell.runs.get(&column).into_iter().flatten();
             blocks.zip(values).filter_map(|(block, value)| Some(((*block)? as u64, (*value)?))).collect()
         };
         let (from, to) = (runs(self.baseline), runs(self.candidate));
-        let mut blocks: Vec<u64> = from.keys().filter(|block| to.contains_key(block)).copied().collect();
-        blocks.sort_unstable();
-        let ratio = |block: &u64| sign(direction) * (to[block].ln() - from[block].ln());
-        let logs: Vec<f64> = blocks.iter().map(ratio).filter(|log| log.is_finite()).collect();
-        let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
-        Some(told(&found, direction))
+        from.into_iter().filter_map(|(block, from)| Some([from, *to.get(&block)?])).collect()
     }
 
     fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {

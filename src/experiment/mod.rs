@@ -222,15 +222,17 @@ impl Experiment {
         self.input_points().any(InputPoint::takes_dataset)
     }
 
-    /// Every file with input tensors: the experiment's, then those of models.
+    /// Every file with input tensors: the experiment's, then those of models; at last that with arrivals.
     pub fn input_files(&self) -> impl Iterator<Item = &InputFile> {
-        self.input_points().filter_map(|point| point.file.as_ref())
+        let trace = self.measure.trace.iter().map(|trace| &trace.file);
+        self.input_points().filter_map(|point| point.file.as_ref()).chain(trace)
     }
 
     /// As [`Experiment::input_files`].
     pub fn input_files_mut(&mut self) -> impl Iterator<Item = &mut InputFile> {
         let own = self.models.iter_mut().filter_map(|model| model.inputs.as_mut()).flatten();
-        self.inputs.iter_mut().chain(own).filter_map(|point| point.file.as_mut())
+        let trace = self.measure.trace.iter_mut().map(|trace| &mut trace.file);
+        self.inputs.iter_mut().chain(own).filter_map(|point| point.file.as_mut()).chain(trace)
     }
 
     /// Every dataset: the experiment's, then those of models.

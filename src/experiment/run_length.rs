@@ -68,19 +68,6 @@ pub(crate) fn closed_loop(stop: Stop, each_s: f64) -> Nanos {
     }
 }
 
-impl Load {
-    /// What a run at a given rate takes at least.
-    pub(crate) fn least_time(&self, stop: Stop) -> Option<Nanos> {
-        match self {
-            Load::Rate { per_s, .. } => {
-                let counted = RunAtRate::of(self, stop, *per_s, 0.0, false).counted;
-                Some(Nanos::from_secs_f64(f64::from(counted) / per_s))
-            }
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

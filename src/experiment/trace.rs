@@ -4,11 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::InputFile;
+
 /// The gaps between the queries of a file of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The name of the file.
-    pub file: String,
+    /// Where they come from.
+    pub file: InputFile,
     /// The mean rate of its queries.
     pub per_s: f64,
     /// The gaps over their mean.
@@ -25,10 +27,13 @@ impl Trace {
     /// # Errors
     ///
     /// What is wrong, and in which line.
-    pub(crate) fn read(file: &str, text: &str) -> Result<Self, String> {
+    pub(crate) fn read(file: InputFile, text: &str) -> Result<Self, String> {
         let mut times: Vec<f64> = Vec::new();
+        let text = text.trim_start_matches('\u{feff}');
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let first = line.split([',', ';']).next().unwrap_or_default().trim().trim_matches('"');
+            // A comma may be that of a number where columns are parted by semicolons.
+            let parted_by = if line.contains(';') { ';' } else { ',' };
+            let first = line.split(parted_by).next().unwrap_or_default().trim().trim_matches('"');
             match first.parse::<f64>().ok().filter(|time| time.is_finite()) {
                 Some(time) if times.last().is_some_and(|last| time < *last) => {
                     return Err(format!("line {} is earlier than the one before", index + 1));
@@ -46,9 +51,24 @@ impl Trace {
             _ if !(1e-6..=100.0).contains(&mean) => Err(format!("its times are {mean} s apart in the mean")),
             _ => {
                 let gaps = times.windows(2).map(|pair| ((pair[1] - pair[0]) / mean) as f32).collect();
-                Ok(Trace { file: file.to_owned(), per_s: 1.0 / mean, gaps })
+                Ok(Trace { file, per_s: 1.0 / mean, gaps })
             }
         }
+    }
+
+    /// The longest that so many arrivals take at a mean rate of 1, from wherever on.
+    pub(crate) fn longest(&self, queries: usize) -> f64 {
+        let (count, wanted) = (self.gaps.len().max(1), queries.saturating_sub(1));
+        let gap = |at: usize| self.gaps.get(at % count).map_or(0.0, |gap| f64::from(*gap));
+        let whole: f64 = (wanted / count) as f64 * self.gaps.iter().map(|gap| f64::from(*gap)).sum::<f64>();
+        let rest = wanted % count;
+        let mut window: f64 = (0..rest).map(gap).sum();
+        let mut most = window;
+        for from in 0..count {
+            window += gap(from + rest) - gap(from);
+            most = most.max(window);
+        }
+        whole + most
     }
 
     /// So many arrivals at a mean rate of 1, the first at 0, from a place of the trace on, which begins again at its end.
@@ -68,9 +88,13 @@ impl Trace {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Trace, String> {
+        Trace::read(InputFile { path: "t.csv".into(), sha256: String::new() }, text)
+    }
+
     #[test]
     fn times_are_read_from_the_first_column() {
-        let trace = Trace::read("t.csv", "time;user\n10.0;a\n10.1;b\n\n10.4;c\r\n").expect("a trace");
+        let trace = read("time;user\n10.0;a\n10.1;b\n\n10.4;c\r\n").expect("a trace");
         assert!((trace.per_s - 5.0).abs() < 1e-9);
         let rounded = |queries, from| {
             trace.arrivals(queries, from).iter().map(|at| (at * 10.0).round() / 10.0).collect::<Vec<_>>()
@@ -78,18 +102,22 @@ mod tests {
         assert_eq!(rounded(4, 0), [0.0, 0.5, 2.0, 2.5]);
         assert_eq!(rounded(3, 3), [0.0, 1.5, 2.0]);
         assert!(rounded(0, 7).is_empty());
-        let same = Trace::read("t.txt", "0\n0\n1").expect("equal times are two queries at once");
+        assert!((trace.longest(2) - 1.5).abs() < 1e-6 && (trace.longest(3) - 2.0).abs() < 1e-6);
+        assert!((trace.longest(4) - 3.5).abs() < 1e-6 && trace.longest(1) == 0.0);
+        assert_eq!(read("\u{feff}0\n1\n2").map(|trace| trace.gaps.len()), Ok(2), "no heading");
+        let same = read("0\n0\n1").expect("equal times are two queries at once");
         assert_eq!(same.arrivals(3, 0), [0.0, 0.0, 2.0]);
     }
 
     #[test]
     fn what_is_no_trace_is_told_with_its_line() {
-        let problem = |text: &str| Trace::read("t.csv", text).expect_err(text);
+        let problem = |text: &str| read(text).expect_err(text);
         assert_eq!(problem("0\n2\n1\n"), "line 3 is earlier than the one before");
         assert_eq!(problem("time\n1\nx\n"), "line 3 begins with no time in seconds");
         assert_eq!(problem("1\nNaN"), "line 2 begins with no time in seconds");
         assert_eq!(problem("time\n1\n"), "a trace has at least two times, and this one has 1");
         assert_eq!(problem(""), "a trace has at least two times, and this one has 0");
+        assert_eq!(problem("0,5;a\n0,9;b"), "line 2 begins with no time in seconds");
         assert!(problem("1\n1\n1").contains("0 s apart"));
         assert!(problem("-1e308\n1e308").contains("inf s apart"));
         assert!(problem(&"1\n".repeat(MOST + 1)).contains("at most"));

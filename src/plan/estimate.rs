@@ -32,7 +32,7 @@ fn of_cell(experiment: &Experiment, plan: &Plan, cell: usize, expected: Option<C
     let Some(load) = plan.input_of(cell).load else { return (run, TimeRange::default()) };
     let callers = load.callers(experiment.variants[cell.variant()].sessions);
     let sample = expected.map(|expected| expected.sample);
-    let [counted, search] = load::time(&load, experiment.measure.stop, callers, sample);
+    let [counted, search] = load::time(&load, experiment.measure.stop, callers, sample, run.counted);
     (RunTime { counted, ..run }, search)
 }
 

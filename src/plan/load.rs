@@ -10,8 +10,9 @@ const LIKELY: f64 = 0.6;
 /// Trials of a search, the sampling of services included, in runs.
 const LIKELY_TRIALS: u64 = 2;
 
-/// What the queries of a run take, and the search for their rate before the first, where one inference takes so long.
-pub(super) fn time(load: &Load, stop: Stop, callers: u32, sample: Option<Nanos>) -> [TimeRange; 2] {
+/// What the queries of a run take, and the search for their rate before the first, where one inference takes so long; `run` is
+/// what the rule to stop says of a run.
+pub(super) fn time(load: &Load, stop: Stop, callers: u32, sample: Option<Nanos>, run: TimeRange) -> [TimeRange; 2] {
     let exactly = |time: Nanos| TimeRange { least: time, most: time };
     let each_s = sample.map(|sample| sample.as_secs_f64() * f64::from(load.inferences()) / f64::from(callers.max(1)));
     let at = |rate: f64, utilisation: f64| {
@@ -31,7 +32,9 @@ pub(super) fn time(load: &Load, stop: Stop, callers: u32, sample: Option<Nanos>)
             let run = TimeRange { least: at(6_000.0, LIKELY), most: at(1.0, LIKELY) };
             [run, run.times(LIKELY_TRIALS)]
         }
-        (_, each_s) => [exactly(closed_loop(stop, each_s.unwrap_or(0.0))), TimeRange::default()],
+        (_, Some(each_s)) => [exactly(closed_loop(stop, each_s)), TimeRange::default()],
+        // The rule by itself says as much.
+        (_, None) => [run, TimeRange::default()],
     }
 }
 
@@ -54,7 +57,7 @@ mod tests {
     #[test]
     fn the_time_of_a_run_is_that_of_its_queries() {
         let secs = |load: &Load, sample: Option<Nanos>| {
-            let [run, search] = time(load, STOP, 1, sample);
+            let [run, search] = time(load, STOP, 1, sample, TimeRange::default());
             [run.least, run.most, search.most].map(|time| time.as_secs_f64().round())
         };
         assert_eq!(secs(&at(5.0), None)[..2], [220.0, 220.0]);

@@ -37,6 +37,7 @@ pub(crate) use stream::RandomStream;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{Axis, Combine, Coordinates, Entries, Experiment, InputPoint, OnAxis, Space};
+use crate::vocabulary::metric::MetricReference;
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,6 +189,11 @@ impl Plan {
     /// What a cell's model is fed.
     pub fn input_of(&self, cell: &Cell) -> &InputPoint {
         &self.axes.inputs()[cell.input()]
+    }
+
+    /// Whether a number of a cell is one of its load, if it has one.
+    pub(crate) fn load_tells(&self, cell: usize, metric: MetricReference) -> bool {
+        self.input_of(&self.cells[cell]).load.is_none_or(|load| load.tells(metric.metric))
     }
 
     /// Names of a cell's coordinates.

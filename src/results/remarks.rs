@@ -8,7 +8,7 @@ use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Cell;
 use crate::record::{Manifest, VariantFile, VariantOrigin};
 use crate::vocabulary::metric::{LARGEST_RATE, Metric, MetricReference};
-use crate::vocabulary::wording::list;
+use crate::vocabulary::wording::{list, some};
 
 /// What else to know.
 pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Vec<String> {
@@ -41,8 +41,9 @@ fn depends_on_load(manifest: &Manifest, summary: &Summary) -> Option<String> {
         is_apart.then(|| format!("{} ({by:.0} % {side})", manifest.plan.path(cell)))
     };
     let apart: Vec<String> = cells(manifest, summary).filter_map(of_cell).collect();
-    let told = list(&apart);
-    (!apart.is_empty()).then(|| format!("An inference takes another time under load: the largest rate is not what a closed loop predicts, in {told}."))
+    let is_any = !apart.is_empty();
+    let told = list(&some(apart.into_iter(), 4));
+    is_any.then(|| format!("An inference takes a different time under load: the largest rate is not what a closed loop predicts, in {told}."))
 }
 
 /// Metrics of the specification that no measured cell has.

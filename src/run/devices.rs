@@ -58,22 +58,18 @@ pub(super) fn waits_for_graphs(experiment: &Experiment, cell: &Cell, library: &L
 /// each thread, so that a session records them again, while others run, when it serves on a thread of its own.
 pub(super) fn serves_one_at_a_time(experiment: &Experiment, cell: &Cell, load: Option<Load>) -> Option<Skip> {
     let (variant, device) = (&experiment.variants[cell.variant()], &experiment.devices[cell.device()]);
-    let has_streams = Provider::of(device).is_some_and(|provider| {
-        provider.is_verified
-            && provider.completion == Completion::Stream
-            && experiment.measure.boundary != Boundary::Host
-    });
+    let has_streams =
+        Provider::of(device).is_some_and(|provider| provider.is_verified && provider.completion == Completion::Stream);
     let (reason, remedy) = if load.is_none_or(|load| load.callers(variant.sessions) < 2) || device.is_cpu() {
         return None;
     } else if !has_streams {
-        (
-            "several sessions at once are measured on the CPU and on CUDA, without `boundary: host`",
-            "leave `sessions` out",
-        )
+        ("several sessions at once are measured on the CPU and on CUDA", "write `sessions: 1`")
+    } else if experiment.measure.boundary == Boundary::Host {
+        ("with `boundary: host` queries are served one at a time", "leave `boundary` out, or write `sessions: 1`")
     } else if variant.shared_session {
         ("calls of one session run one after the other", "leave `shared_session` out")
     } else if Provider::replays(variant, device) {
-        ("CUDA graphs are recorded by one session at a time", "leave the graph out, or serve with one session")
+        ("CUDA graphs are recorded by one session at a time", "leave the graph out, or write `sessions: 1`")
     } else {
         return None;
     };

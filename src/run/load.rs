@@ -135,15 +135,17 @@ impl Job {
         let rate = rate?;
         let of_rate = RunAtRate::of(&load, stop, rate, rate / capacity, self.manifest().quick);
         let all = of_rate.all() as usize;
+        let trace = self.measure().trace.as_ref().filter(|_| load.arrivals() == Some(Arrivals::Trace));
         // The same for every cell, so that what is compared meets the same queries.
         let seed = RandomStream::Arrivals(run).seed(self.plan().seed);
         let arrivals = match load.arrivals().unwrap_or_default() {
             Arrivals::Constant => (0..all).map(|query| query as f64).collect(),
             Arrivals::Poisson => poisson_arrivals(all, &mut Xoshiro256PlusPlus::seed_from_u64(seed)),
-            Arrivals::Trace => self.measure().trace.as_ref().map(|trace| trace.arrivals(all, seed))?,
+            Arrivals::Trace => trace?.arrivals(all, seed),
         };
         let due_ns: Vec<u64> = arrivals.iter().map(|at| (at / rate * 1e9) as u64).collect();
-        let whole_s = all as f64 / rate;
+        // A run may begin where a trace has its longest gaps.
+        let whole_s = trace.map_or(all as f64, |trace| trace.longest(all).max(all as f64)) / rate;
         let bound_s = load.bound().map_or(0.0, |bound| bound.limit.as_secs_f64());
         let give_up_s = (GIVEN_UP * whole_s).max(LEAST_WAIT * service_s).max(LEAST_WAIT * bound_s);
         Some(LoadOfRun {

@@ -139,7 +139,7 @@ fn what_is_near_the_largest_rate_is_no_promise_at_it() {
     assert_eq!(cells.len(), 1, "{cells:?}");
     assert_eq!(cells[0]["cell"], found["cells"][0]["id"]);
     place.write("after.json", &place.read("reports/x/results.json"));
-    let done = place.run(&["diff", "reports/x/results.json", "after.json", "--json"]).expect_code(0);
+    let done = place.run(&["diff", "reports/x/results.json", "after.json", "--gate", "--json"]).expect_code(0);
     let found: Value = serde_json::from_str(&done.stdout).unwrap();
     let of_largest = |row: &&Value| row["input"] == "largest" && row["metric"] == "largest_rate";
     let rows = found["experiments"][0]["rows"].as_array().unwrap();
@@ -160,13 +160,18 @@ fn queries_come_as_a_file_says() {
     let found = results(&place);
     assert_eq!(found["cells"][0]["load"]["queries"]["rate"]["arrivals"], "trace");
     assert!((interval(&found["cells"][0], "late_ratio")[1] - 0.5).abs() < 0.02, "{}", found["cells"][0]["metrics"]);
-    // The record has what it needs.
-    std::fs::remove_file(place.path("t.csv")).unwrap();
-    place.run(&["report", "latest"]).expect_code(0);
-    // The same at ten times the rate, where the pairs are 10 ms apart.
-    place.write("t.csv", &pairs);
+    // At ten times the rate the pairs are 10 ms apart, and a service takes 5 ms: the same are late.
     place.write("y.yaml", &place.read("x.yaml").replace("arrivals:", "rate: 200, arrivals:"));
     place.run(&["y.yaml"]).expect_code(0);
+    let faster: Value = serde_json::from_str(&place.read("reports/y/results.json")).unwrap();
+    assert_eq!(faster["cells"][0]["input"], "200rps");
+    assert!((interval(&faster["cells"][0], "late_ratio")[1] - 0.5).abs() < 0.05, "{}", faster["cells"][0]["metrics"]);
+    // The file belongs to what is measured.
+    assert!(found["provenance"]["subject"]["input_files"].to_string().contains("t.csv"), "{}", found["provenance"]);
+    let definition = |found: &Value| found["cells"][0]["definition"].clone();
+    place.write("t.csv", &pairs.replace("1000.", "999."));
+    place.run(&["x.yaml", "--force"]).expect_code(0);
+    assert_ne!(definition(&found), definition(&results(&place)));
     place.write("t.csv", "1\n2\n1.5\n");
     let done = place.run(&["validate", "x.yaml"]).expect_code(2);
     assert!(done.stderr.contains("`t.csv`: line 3 is earlier than the one before"), "{}", done.stderr);

@@ -111,6 +111,10 @@ struct Set<'a> {
 
 impl Set<'_> {
     fn weigh(&self, cells: &[usize]) -> Option<Tradeoff> {
+        // What is near the largest rate is not weighed against what is at it.
+        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.load_tells(*cell, *metric))) {
+            return None;
+        }
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
         let mut points: Vec<Point> = cells.iter().filter(is_run).map(|cell| self.point(*cell)).collect();
         let fit: Vec<usize> =

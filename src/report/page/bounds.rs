@@ -45,7 +45,7 @@ impl<'a> Check<'a> {
     fn kept(&self, reader: &Reader<'_>) -> String {
         let kept: Vec<&Bounded> = self.with(Kept::Kept).collect();
         let mut clauses = vec![match (kept.len(), self.cells.len()) {
-            (_, 0) => "no cell runs".to_owned(),
+            (_, 0) => "no cell that runs has it".to_owned(),
             (1, 1) => "met by the only cell".to_owned(),
             (0, _) => "met by none".to_owned(),
             (kept, all) if all == kept => format!("met by all {all} cells"),

@@ -1,5 +1,7 @@
 //! The knee of each closed loop: the number of clients with the most throughput for its latency (method 7.5; Kleinrock 1979).
 
+use std::collections::{HashMap, HashSet};
+
 use statistics::interval::Estimate;
 
 use super::Reader;
@@ -51,9 +53,11 @@ fn loop_of(cell: &Cell) -> Loop {
 /// The knee of each loop with several numbers of clients, in plan order.
 fn levels<'a>(reader: &Reader<'a>) -> Vec<(Loop, Level<'a>)> {
     let mut loops: Vec<(Loop, Vec<Level<'a>>)> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for level in reader.results.cells.iter().filter_map(level) {
         let names = loop_of(level.cell);
-        match loops.iter_mut().find(|(known, _)| *known == names) {
+        let place = *places.entry(format!("{}/{}", names.0.path(), names.1)).or_insert(loops.len());
+        match loops.get_mut(place) {
             Some((_, levels)) => levels.push(level),
             None => loops.push((names, vec![level])),
         }
@@ -64,9 +68,9 @@ fn levels<'a>(reader: &Reader<'a>) -> Vec<(Loop, Level<'a>)> {
     enough.filter_map(|(names, levels)| Some((names, most(levels)?))).collect()
 }
 
-/// The cells that are knees.
-pub(crate) fn knees<'a>(reader: &Reader<'a>) -> Vec<&'a Cell> {
-    levels(reader).into_iter().map(|(_, level)| level.cell).collect()
+/// The ids of the cells that are knees.
+pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<&'a str> {
+    levels(reader).into_iter().map(|(_, level)| level.cell.id.as_str()).collect()
 }
 
 /// `two: 2 clients, 400/s at 5.0 ms`, a line for each.

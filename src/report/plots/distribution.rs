@@ -297,7 +297,7 @@ fn described(rows: &[Row<'_>], scale: Scale) -> String {
 
 fn caption(of: Of, rows: &[Row<'_>], cells: usize, most: usize) -> String {
     if of == Of::Lateness {
-        return "How long after it was due a query was begun, though somebody was free to serve it. From 1 % of the bound on the run has W_LATE_ISSUE.".to_owned();
+        return "How long after it was due a query was begun, though somebody was free to serve it. Where the 99th percentile is above 1 % of the bound, or of the latency without one, the run has W_LATE_ISSUE.".to_owned();
     }
     let batched = rows.iter().map(|row| row.cell.iterations).max().unwrap_or(1);
     let what =

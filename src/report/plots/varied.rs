@@ -157,7 +157,7 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
             };
             let line = &mut of_figure[position];
             line.points.push((at, value));
-            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.iter().any(|knee| knee.id == cell.id) {
+            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.contains(cell.id.as_str()) {
                 line.knee = Some(at);
             }
         }

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use reading::plain_file;
 
-use crate::experiment::{Arrivals, Cache, Design, InputPoint, LatencyBound, Load, Measure, Stop, Trace, Variant};
+use crate::data::digest;
+use crate::experiment::{
+    Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Stop, Trace, Variant,
+};
 use crate::spec::check::Check;
 use crate::spec::document::DocumentPath;
 use crate::spec::files::Depth;
@@ -57,7 +60,10 @@ fn trace(text: &str, folder: &Path, check: &mut Check<'_>) -> Option<Trace> {
     let place = top().key("arrivals");
     let path =
         check.depth.one(folder, text).map_err(|problem| check.error(&place, problem.message, problem.hint)).ok()?;
-    let read = plain_file::text(&path).map_err(|error| error.to_string()).and_then(|read| Trace::read(text, &read));
+    let read = plain_file::text(&path).map_err(|error| error.to_string()).and_then(|read| {
+        let file = InputFile { path, sha256: digest::of_text(&read) };
+        Trace::read(file, &read)
+    });
     read.map_err(|problem| check.error(&place, format!("`{text}`: {problem}"), None)).ok()
 }
 
@@ -194,15 +200,6 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
         let message = "`precision` takes latencies for independent, and those of a queue are not";
         check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
     }
-    // One that is not written is raised to what a run needs.
-    let timeout = measure.timeout;
-    let longest =
-        load.iter().filter_map(|load| Some((load, load.least_time(measure.stop)?))).max_by_key(|(_, time)| *time);
-    if let Some((load, time)) = longest.filter(|(_, time)| *time > timeout && check.has(&place("timeout"))) {
-        let message = format!("a run at {} takes {time} at least, and `timeout` is {timeout}", load.label());
-        let hint = "raise it, or ask for fewer queries: `stop: { mode: samples, count: 100 }`";
-        check.error(&place("timeout"), message, hint.to_owned());
-    }
 }
 
 /// Refuses metrics that no cell has: those of a load that is not there, and latencies where every rate is looked for.
@@ -210,9 +207,11 @@ pub(super) fn check_metrics(
     asked: &[(DocumentPath, MetricReference)],
     load: &[Load],
     runs_commands: bool,
+    is_written: bool,
     check: &mut Check<'_>,
 ) {
-    if runs_commands || check.is_damaged(&top()) {
+    // Of levels that cannot be read nobody knows what they measure.
+    if runs_commands || (load.is_empty() && is_written) {
         return;
     }
     for (place, reference) in asked.iter().filter(|(_, asked)| !load.iter().any(|load| load.tells(asked.metric))) {
@@ -231,9 +230,9 @@ pub(super) fn check_metrics(
 }
 
 /// Without a load nothing is served at once.
-pub(super) fn check_sessions(load: &[Load], variants: &[Variant], check: &mut Check<'_>) {
+pub(super) fn check_sessions(is_written: bool, variants: &[Variant], check: &mut Check<'_>) {
     let asks = |variant: &&Variant| variant.sessions.is_some() || variant.shared_session;
-    if let Some(variant) = variants.iter().find(asks).filter(|_| load.is_empty() && !check.is_damaged(&top())) {
+    if let Some(variant) = variants.iter().find(asks).filter(|_| !is_written) {
         let message = format!("`{}` asks for sessions, and one inference runs after the other", variant.name);
         check.error(&DocumentPath::top("variants"), message, "add `measure: { load: { clients: [1, 4] } }`".to_owned());
     }
@@ -322,15 +321,10 @@ mod tests {
         assert!(of("load: { rate: 0.001/s }")[0].contains("less than one query in 100 s"));
         assert!(of("load: { rate: 2000000/s }")[0].contains("more than a million"));
         assert_eq!(of("load: { rate: largest, bound: { p99: 0ms } }").len(), 1);
-        assert_eq!(
-            of("timeout: 60s, load: { rate: [5, 500] }"),
-            ["a run at 5rps takes 200s at least, and `timeout` is 1m"]
-        );
         assert_eq!(of("load: { arrivals: constant }"), ["a load has `clients` or a `rate`"]);
         assert_eq!(of("load: { clients: 2, arrivals: t.csv }").len(), 2);
         assert_eq!(of("load: { rate: largest, bound: { p99: 20ms }, arrivals: constant }").len(), 1);
         assert!(of("load: { arrivals: fast }")[0].contains("`arrivals` is `fast`"));
-        assert!(of("timeout: 60s, load: { rate: 5 }, stop: { mode: samples, count: 100 }").is_empty());
         assert_eq!(of("load: offline, design: slices").len(), 1);
         assert_eq!(of("load: offline, cache: cold").len(), 1);
         assert_eq!(of("load: offline, stop: { max_time: 3s }").len(), 1);

@@ -95,6 +95,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     // Goals, gates and tables refer to these by name.
     metric::declare(form, check);
     let runs_commands = commands::are_measured(form, check);
+    let has_load = form.measure.load.is_some() || check.is_damaged(&DocumentPath::top("measure").key("load"));
     let (load, trace) = load::expand(form.measure.load.as_ref(), runs_commands, folder, check);
     let mut models = match runs_commands {
         true => commands::expand(form, folder, check),
@@ -129,7 +130,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let mut measure = measure::expand(&form.measure, runs_commands, check);
     measure.trace = trace;
     load::check_measure(&load, &mut measure, &form.measure.stop, check);
-    load::check_sessions(&load, &variants.values, check);
+    load::check_sessions(has_load, &variants.values, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
     let workers = design::Workers { devices: &devices.values, variants: &variants.values };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);
@@ -141,7 +142,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let gate = gate::expand(&form.gate, &axes, check);
     let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
     let asked: Vec<_> = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto)).collect();
-    load::check_metrics(&asked, &load, runs_commands, check);
+    load::check_metrics(&asked, &load, runs_commands, has_load, check);
     choose::raise_samples(&mut measure, &asked, check);
     let dataset = form.dataset.as_ref();
     let dataset = dataset.and_then(|form| dataset::expand(form, &DocumentPath::top("dataset"), folder, check));

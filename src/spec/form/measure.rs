@@ -25,7 +25,7 @@ pub(in crate::spec) struct MeasureForm {
     /// Distinct sets of input tensors that are used in turn, at most 64 MiB together.
     #[schemars(range(min = 1, max = 1024))]
     pub(in crate::spec) inputs: u32,
-    /// Deadline of one run; a run that misses it fails.
+    /// Deadline of one run; a run that misses it fails. Under a load it is twice what the queries take, where that is longer.
     pub(in crate::spec) timeout: DurationText,
     /// In which order, and how many at a time, the cells that are compared run.
     pub(in crate::spec) design: Design,

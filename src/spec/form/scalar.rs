@@ -17,8 +17,10 @@ pub(in crate::spec) const DURATION_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?(ns|us|µ
 /// A number, in percent or not.
 pub(in crate::spec) const RATIO_PATTERN: &str = r"^[0-9]+(\.[0-9]+)?%?$";
 
-/// Queries a second, a minute or an hour, or the largest that keeps a bound.
+/// Arrivals by a rule, or a file of times.
 pub(in crate::spec) const ARRIVALS_PATTERN: &str = r"^(poisson|constant|.+\.(csv|txt))$";
+
+/// Queries a second, a minute or an hour, or the largest that keeps a bound.
 pub(in crate::spec) const RATE_PATTERN: &str = r"^([0-9]+(\.[0-9]+)?(/s|/min|/h)?|largest)$";
 
 /// A SHA-256 in hexadecimal digits.

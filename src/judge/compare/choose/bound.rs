@@ -81,8 +81,8 @@ pub(in crate::judge::compare) fn check(
     bound: &Bound,
 ) -> BoundCheck {
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
-    let tells = |cell: &Cell| plan.input_of(cell).load.is_none_or(|load| load.tells(bound.metric.metric));
-    let speaks_of = |(_, cell): &(usize, &Cell)| selector.matches(&cell.at) && tells(cell);
+    let speaks_of =
+        |(index, cell): &(usize, &Cell)| selector.matches(&cell.at) && plan.load_tells(*index, bound.metric);
     let bounded = plan.runnable().filter(speaks_of).map(|(index, cell)| {
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {

@@ -81,10 +81,7 @@ pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contes
         Some(best) => comparable(question.plan, question.summary, &[best]),
         None => question.groups(),
     };
-    let tells = |cell: &usize| {
-        let load = question.plan.input_of(&question.plan.cells[*cell]).load;
-        load.zip(question.best).is_none_or(|(load, best)| load.tells(best.metric))
-    };
+    let tells = |cell: &usize| question.best.is_none_or(|best| question.tells(*cell, best));
     let told = sets.iter().filter(|cells| cells.iter().all(tells));
     told.map(|cells| question.contest(cells, bounds)).collect()
 }
@@ -96,6 +93,11 @@ impl Question<'_> {
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
         let groups = self.plan.groups.iter().map(cells);
         groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect()
+    }
+
+    /// Whether the load of a cell is one that tells this metric.
+    fn tells(&self, cell: usize, metric: MetricReference) -> bool {
+        self.plan.load_tells(cell, metric)
     }
 
     /// What these cells are compared by.
@@ -143,7 +145,8 @@ impl Question<'_> {
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
     fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
-        let broken = TieBreak::new(self.summary, self.terms, self.best.map(super::asked), self.then.iter().copied());
+        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
+        let broken = TieBreak::new(self.summary, self.terms, self.best.map(super::asked), then);
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
             .iter()

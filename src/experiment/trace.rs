@@ -26,34 +26,61 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// What is wrong, and in which line.
-    pub(crate) fn read(file: InputFile, text: &str) -> Result<Self, String> {
-        let mut times: Vec<f64> = Vec::new();
+    /// What is wrong, and in which line, with what to do.
+    pub(crate) fn read(file: InputFile, text: &str) -> Result<Self, (String, String)> {
         let text = text.trim_start_matches('\u{feff}');
+        let mut times: Vec<f64> = Vec::new();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            // A comma may be that of a number where columns are parted by semicolons.
-            let parted_by = if line.contains(';') { ';' } else { ',' };
-            let first = line.split(parted_by).next().unwrap_or_default().trim().trim_matches('"');
+            let (number, first) = (index + 1, first_column(line));
             match first.parse::<f64>().ok().filter(|time| time.is_finite()) {
+                // Below a heading, commas part columns.
+                _ if index == 0 && is_decimal_comma(line) => {
+                    let hint = format!("write `{}`, or give the file a heading", line.trim().replace(',', "."));
+                    return Err((format!("line 1 is `{}`, a number with a decimal comma?", line.trim()), hint));
+                }
                 Some(time) if times.last().is_some_and(|last| time < *last) => {
-                    return Err(format!("line {} is earlier than the one before", index + 1));
+                    return Err((
+                        format!("line {number} is earlier than the one before"),
+                        "sort it: `sort -g`".to_owned(),
+                    ));
                 }
                 Some(time) => times.push(time),
                 None if index == 0 => {}
-                None => return Err(format!("line {} begins with no time in seconds", index + 1)),
+                None => {
+                    let short: String = first.chars().take(40).collect();
+                    let hint = "write times in seconds, such as `0.0101`, one on each line or before the first comma";
+                    return Err((format!("line {number} begins with `{short}`, which is no time"), hint.to_owned()));
+                }
             }
         }
+        Trace::of(file, &times)
+    }
+
+    fn of(file: InputFile, times: &[f64]) -> Result<Self, (String, String)> {
         let span = times.last().zip(times.first()).map_or(0.0, |(last, first)| last - first);
         let mean = span / (times.len().saturating_sub(1)) as f64;
+        let in_seconds = || "write them in seconds".to_owned();
         match times.len() {
-            0 | 1 => Err(format!("a trace has at least two times, and this one has {}", times.len())),
-            count if count > MOST => Err(format!("it has {count} times, and at most {MOST} are read")),
-            _ if !(1e-6..=100.0).contains(&mean) => Err(format!("its times are {mean} s apart in the mean")),
+            0 | 1 => {
+                Err((format!("it has {} times", times.len()), "a trace has two at least, one on each line".to_owned()))
+            }
+            count if count > MOST => {
+                Err((format!("it has {count} times, and at most {MOST} are read"), format!("cut it: `head -n {MOST}`")))
+            }
+            _ if span == 0.0 => Err(("all of its times are equal".to_owned(), in_seconds())),
+            _ if !(1e-6..=100.0).contains(&mean) => {
+                Err((format!("its times are {mean:.3e} s apart in the mean"), in_seconds()))
+            }
             _ => {
                 let gaps = times.windows(2).map(|pair| ((pair[1] - pair[0]) / mean) as f32).collect();
                 Ok(Trace { file, per_s: 1.0 / mean, gaps })
             }
         }
+    }
+
+    /// `2000 queries in 20.1 s`
+    pub(crate) fn described(&self) -> String {
+        format!("{} queries in {:.3} s", self.gaps.len() + 1, self.gaps.len() as f64 / self.per_s)
     }
 
     /// The longest that so many arrivals take at a mean rate of 1, from wherever on.
@@ -84,11 +111,25 @@ impl Trace {
     }
 }
 
+/// What a line has before its first semicolon, or comma where it has none of these.
+fn first_column(line: &str) -> &str {
+    let parted_by = if line.contains(';') { ';' } else { ',' };
+    line.split(parted_by).next().unwrap_or_default().trim().trim_matches('"')
+}
+
+/// `0,0101`: two numbers, of which the second has leading zeros or many digits, may be one.
+fn is_decimal_comma(line: &str) -> bool {
+    let Some((whole, part)) = line.trim().split_once(',') else { return false };
+    let are_digits =
+        [whole, part].iter().all(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    are_digits && (part.len() >= 3 || (part.len() > 1 && part.starts_with('0')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Trace, String> {
+    fn read(text: &str) -> Result<Trace, (String, String)> {
         Trace::read(InputFile { path: "t.csv".into(), sha256: String::new() }, text)
     }
 
@@ -111,14 +152,17 @@ mod tests {
 
     #[test]
     fn what_is_no_trace_is_told_with_its_line() {
-        let problem = |text: &str| read(text).expect_err(text);
+        let problem = |text: &str| read(text).expect_err(text).0;
         assert_eq!(problem("0\n2\n1\n"), "line 3 is earlier than the one before");
-        assert_eq!(problem("time\n1\nx\n"), "line 3 begins with no time in seconds");
-        assert_eq!(problem("1\nNaN"), "line 2 begins with no time in seconds");
-        assert_eq!(problem("time\n1\n"), "a trace has at least two times, and this one has 1");
-        assert_eq!(problem(""), "a trace has at least two times, and this one has 0");
-        assert_eq!(problem("0,5;a\n0,9;b"), "line 2 begins with no time in seconds");
-        assert!(problem("1\n1\n1").contains("0 s apart"));
+        assert_eq!(problem("time\n1\nx\n"), "line 3 begins with `x`, which is no time");
+        assert_eq!(problem("1\nNaN"), "line 2 begins with `NaN`, which is no time");
+        assert_eq!(problem("time\n1\n"), "it has 1 times");
+        assert_eq!(problem(""), "it has 0 times");
+        assert_eq!(problem("0,5;a\n0,9;b"), "line 2 begins with `0,9`, which is no time");
+        assert_eq!(problem("0,010143\n0,020143"), "line 1 is `0,010143`, a number with a decimal comma?");
+        assert!(read("0,1\n1,2\n2,3").is_ok() && read("time,user\n0,1234\n1,1235").is_ok(), "ids");
+        assert_eq!(problem("1\n1\n1"), "all of its times are equal");
+        assert_eq!(problem("1700000000000\n1700000900000"), "its times are 9.000e5 s apart in the mean");
         assert!(problem("-1e308\n1e308").contains("inf s apart"));
         assert!(problem(&"1\n".repeat(MOST + 1)).contains("at most"));
     }

@@ -11,7 +11,7 @@ mod check;
 mod contest;
 mod facts;
 mod judged;
-pub(crate) mod knee;
+pub(crate) mod load;
 mod methods;
 mod metrics;
 mod notices;
@@ -65,8 +65,8 @@ pub(crate) struct Page<'a> {
     pub goals: Vec<String>,
     /// How the bounds of the specification's question are kept.
     pub within: Vec<String>,
-    /// The number of clients with the most throughput for its latency, a line for each loop of several numbers.
-    pub knees: Vec<String>,
+    /// At which rates the bound is kept, and the number of clients with the most throughput for its latency: a line for each.
+    pub load: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell that was profiled.
     pub profile: Vec<String>,
     /// What was measured, on what, with what, and how it was judged: one line each.
@@ -176,7 +176,7 @@ impl<'a> Page<'a> {
         sections.extend(profile::sections(reader));
         sections.extend(metrics::sections(reader));
         sections.extend(facts::sections(reader));
-        let Conclusion { answer, goals, within, knees, profile, trust, notices, .. } = Conclusion::of(reader);
+        let Conclusion { answer, goals, within, load, profile, trust, notices, .. } = Conclusion::of(reader);
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
@@ -186,7 +186,7 @@ impl<'a> Page<'a> {
             answer,
             goals,
             within,
-            knees,
+            load,
             profile,
             facts: facts::facts(reader, &trust),
             trust,
@@ -225,8 +225,8 @@ pub(crate) struct Conclusion {
     pub answer: Answer,
     /// How the bounds of the specification's question are kept.
     pub within: Vec<String>,
-    /// The number of clients with the most throughput for its latency, a line for each loop.
-    pub knees: Vec<String>,
+    /// What loads of several levels say.
+    pub load: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell.
     pub profile: Vec<String>,
     /// Whether the measurement itself can be believed.
@@ -247,7 +247,7 @@ impl Conclusion {
             goals: bounds::goals(reader),
             answer: answer::answer(reader),
             within: bounds::within(reader),
-            knees: knee::lines(reader),
+            load: load::lines(reader),
             profile: profile::lines(reader),
             trust: Trust::of(reader),
             notices: notices::notices(reader),

@@ -43,7 +43,7 @@ fn depends_on_load(manifest: &Manifest, summary: &Summary) -> Option<String> {
     let apart: Vec<String> = cells(manifest, summary).filter_map(of_cell).collect();
     let is_any = !apart.is_empty();
     let told = list(&some(apart.into_iter(), 4));
-    is_any.then(|| format!("An inference takes a different time under load: the largest rate is not what a closed loop predicts, in {told}."))
+    is_any.then(|| format!("The largest rate is not what a closed loop predicted, in {told}: an inference takes a different time under load, or the prediction had too few to go by."))
 }
 
 /// Metrics of the specification that no measured cell has.

@@ -8,8 +8,7 @@ use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation
 
 use super::Job;
 use super::need::per_round;
-use super::rounds::longest;
-use crate::experiment::{Cache, Design, Measure, Rebuild};
+use crate::experiment::{Cache, Design, Measure, Rebuild, Stop};
 use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use crate::record::{Outcome, StoredRun};
 use crate::vocabulary::metric;
@@ -103,9 +102,14 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
         noise: noise(pilot).unwrap_or(0.0),
         source: Source::Rehearsal,
     };
-    let time = time_of_seen_run(measure, seen, job.least_warmup(cell));
-    let of_load = load.map(|load| load.expected.0.saturating_sub(longest(measure.stop).0));
-    Nanos(time.0.saturating_add(of_load.unwrap_or(0)))
+    match load {
+        None => time_of_seen_run(measure, seen, job.least_warmup(cell)),
+        Some(load) => {
+            let stop = Stop::Samples { count: 0, max_time: Nanos(0) };
+            let around = time_of_seen_run(&Measure { stop, ..measure.clone() }, seen, job.least_warmup(cell));
+            Nanos(around.0.saturating_add(load.expected.0))
+        }
+    }
 }
 
 /// What the pilot took from the start of its process to the end of its first inference.

@@ -248,11 +248,11 @@ impl<'a> Held<'a> {
 
 /// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
 fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
-    let load = cell.load.as_ref().filter(|load| load.queries.is_largest())?;
+    let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
     let bound = load.queries.bound()?;
     let reference = MetricReference::of(&LARGEST_RATE);
     if cell.codes.contains_key(Code::ShortLoad.name()) {
-        return Some(format!("a rate that its runs are too short to tell with {bound}"));
+        return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
     }
     let Some(estimate) = cell.estimate_of(reference) else {
         let rate = |factor: f64| Some(format::amount(reference.unit(), factor * load.per_s?));

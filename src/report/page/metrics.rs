@@ -316,7 +316,7 @@ fn rates(cells: &[&Cell]) -> Option<Table> {
         },
     );
     Some(table.table(vec![
-            "Where the rate by the runs is lower than predicted, queries take longer under load than in a closed loop."
+            "Where the rate by the runs is not the predicted one, queries take a different time under load than in a closed loop, or the prediction had too few to go by."
                 .to_owned(),
         ]))
 }

@@ -11,7 +11,7 @@ use super::{Plot, slug, unused};
 use crate::experiment::{Axis as PlanAxis, BATCH, LatencyBound, Load};
 use crate::report::format::{Column, amount, shown_interval};
 use crate::report::page::Reader;
-use crate::report::page::knee::{knees, throughput};
+use crate::report::page::load::{knees, throughput};
 use crate::results::Cell;
 use crate::vocabulary::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
 

@@ -58,13 +58,13 @@ fn trace(text: &str, folder: &Path, check: &mut Check<'_>) -> Option<Trace> {
         return None;
     }
     let place = top().key("arrivals");
-    let path =
-        check.depth.one(folder, text).map_err(|problem| check.error(&place, problem.message, problem.hint)).ok()?;
-    let read = plain_file::text(&path).map_err(|error| error.to_string()).and_then(|read| {
-        let file = InputFile { path, sha256: digest::of_text(&read) };
-        Trace::read(file, &read)
-    });
-    read.map_err(|problem| check.error(&place, format!("`{text}`: {problem}"), None)).ok()
+    let existing = check.depth.existing(folder, text);
+    let path = existing.map_err(|problem| check.error(&place, problem.message, problem.hint)).ok()?;
+    let read = match plain_file::text(&path) {
+        Ok(read) => Trace::read(InputFile { path, sha256: digest::of_text(&read) }, &read),
+        Err(error) => Err((error.to_string(), "name a file with a time in seconds on each line".to_owned())),
+    };
+    read.map_err(|(problem, hint)| check.error(&place, format!("`{text}`: {problem}"), hint)).ok()
 }
 
 fn expand_levels(form: &LoadLevels, trace: Option<&Trace>, check: &mut Check<'_>) -> Vec<Load> {
@@ -101,7 +101,11 @@ fn expand_levels(form: &LoadLevels, trace: Option<&Trace>, check: &mut Check<'_>
             trace.map(|Trace { per_s, .. }| Load::Rate { per_s: *per_s, arrivals, bound }).into_iter().collect()
         }
         (None, None) => {
-            check.error(&top(), "a load has `clients` or a `rate`", "write `load: { clients: [1, 2, 4] }`".to_owned());
+            let hint = match needs_rate.iter().any(|(_, is_written)| *is_written) {
+                true => "add `rate: 50/s`, or `rate: largest`",
+                false => "write `load: { clients: [1, 2, 4] }`",
+            };
+            check.error(&top(), "a load has `clients` or a `rate`", hint.to_owned());
             Vec::new()
         }
     }
@@ -119,7 +123,8 @@ fn read_rates(
         if text.0 == Load::LARGEST {
             if arrivals != Arrivals::Poisson {
                 let message = "`largest` is for Poisson arrivals";
-                check.error(&top().key("arrivals"), message, "leave `arrivals` out".to_owned());
+                let hint = "leave `arrivals` out, or try rates of your own: `rate: [50/s, 100/s]`";
+                check.error(&top().key("arrivals"), message, hint.to_owned());
             }
             match bound {
                 Some(bound) => levels.push((place, Load::Largest { arrivals, bound })),

@@ -43,7 +43,8 @@ pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_
     if !check.has(&place.key("timeout")) {
         measure.timeout = measure.timeout.max(Nanos(longest.0.saturating_mul(2)));
     }
-    if measure.timeout.0 > 0 && measure.timeout < longest && !check.is_damaged(&place) {
+    // Under a load runs have the time that their queries take.
+    if measure.timeout.0 > 0 && measure.timeout < longest && form.load.is_none() && !check.is_damaged(&place) {
         let message = format!("a run may take {longest} to warm up and sample, but `timeout` is {}", measure.timeout);
         let hint = "a run that misses the timeout fails; give it more, or bound `warmup` and `stop`";
         check.warn(&place.key("timeout"), message, hint);

@@ -70,6 +70,10 @@ pub(super) fn describe(
         let file = input.file.iter().filter_map(|file| file.path.file_name()).map(|name| name.to_string_lossy());
         line("inputs", &format!("{}: arrays of {}", input.name, file.collect::<String>()))?;
     }
+    if let Some(trace) = &experiment.measure.trace {
+        let file = trace.file.path.file_name().unwrap_or_default().to_string_lossy();
+        line("arrivals", &format!("of {file}: {}", trace.described()))?;
+    }
     for (model, dataset) in datasets(experiment) {
         line("dataset", &format!("{model}{}", dataset_words(dataset)))?;
     }

@@ -209,7 +209,7 @@ mod tests {
         let text = "backend: mock\nmodels: [m]\nvariants: [{ name: two, sessions: 2 }]\nmeasure: { load: offline }\n";
         let spec = crate::spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
         let mut experiment = spec.experiment;
-        let cell = crate::plan::expand(&experiment).expect("a plan").cells[0].clone();
+        let cell = crate::plan::expand(&experiment).expect("a plan").cells[0];
         let reason =
             |experiment: &Experiment, load| serves_one_at_a_time(experiment, &cell, load).map(|skip| skip.reason);
         assert_eq!(reason(&experiment, Some(Load::Offline)), None, "the CPU");

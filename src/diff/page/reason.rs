@@ -53,6 +53,7 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
         Reason::NotEnoughData { detectable: Some(effect) } => {
             format!("sees {} and more", percent(*effect))
         }
+        Reason::NotEnoughData { detectable: None } if !row.metric.metric.is_constant() => "too little data".to_owned(),
         Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),
         Reason::TwoModes => "its runs have two modes".to_owned(),
         Reason::OtherFrame { facts } => format!("incomparable: different {}", list(&plain(facts))),

@@ -1,6 +1,7 @@
 //! Arrivals of queries as they were recorded somewhere (`measure.load.arrivals: FILE`).
 //!
-//! The gaps are part of the experiment, so that a record can be resumed, merged and measured elsewhere without the file.
+//! The gaps are part of the experiment, so that a record is reported and merged without the file. To resume it the file must be
+//! the same, as any other that inputs come from.
 
 use serde::{Deserialize, Serialize};
 

@@ -32,14 +32,13 @@ pub(super) fn judge(
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let mut weighed = Vec::new();
     for (index, row) in rows.iter_mut().enumerate() {
-        let Some((worse_by, is_of_latency)) =
-            gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. }))
-        else {
+        let Some(asked) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
             continue;
         };
+        let worse_by = asked.worse_by.unwrap_or(row.margin);
         let pair = before.get(&row.cell).zip(after.get(&row.cell));
         let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
-        let (outcome, verdict, tested) = outcome(row, pair, &sides, (worse_by, is_of_latency), gating, is_quick);
+        let (outcome, verdict, tested) = outcome(row, pair, &sides, asked, gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
         row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });
     }
@@ -53,7 +52,7 @@ fn outcome(
     row: &Row,
     pair: Option<(&Cell, &Cell)>,
     sides: &Sides<'_>,
-    (worse_by, is_of_latency): (Difference, bool),
+    asked: &Asked,
     gating: &Gating,
     is_quick: bool,
 ) -> (Held, Option<Verdict>, Option<Tested>) {
@@ -67,10 +66,10 @@ fn outcome(
         return (Held::Holds, row.verdict, None);
     }
     // A number of milliseconds says nothing of a rate.
-    if is_of_latency && matches!(worse_by, Difference::Absolute(_)) {
+    if asked.is_foreign_to(row) {
         return (Held::Unjudged, None, None);
     }
-    let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, worse_by));
+    let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, asked.worse_by.unwrap_or(row.margin)));
     let Some(found) = found else { return (Held::Unjudged, None, None) };
     let is_worse = found.verdict.is_regression();
     let falls = is_worse && gating.fail_on.contains(&FailOn::Worse)
@@ -137,24 +136,25 @@ fn count(rows: &[Row], gating: &Gating) -> Gated {
     }
 }
 
+impl Asked {
+    /// A number in the unit of latency says nothing of a row with another metric.
+    fn is_foreign_to(&self, row: &Row) -> bool {
+        self.metric != row.metric && matches!(self.worse_by, Some(Difference::Absolute(_)))
+    }
+}
+
 impl Gating {
-    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked; and whether it is asked
-    /// of latency where the row has another metric.
-    fn of_row(&self, row: &Row) -> Option<(Difference, bool)> {
+    /// What is asked of a row: the strictest that the newer side asks, else that the older one asked. A number in the unit of
+    /// latency comes last where the row has another metric.
+    fn of_row(&self, row: &Row) -> Option<&Asked> {
         let is_in = |asked: &&Asked| asked.cells.as_ref().is_none_or(|cells| cells.contains(&row.cell));
         let value = row.baseline.or(row.candidate).map_or(1.0, |known| known.value);
+        let strictness = |asked: &Asked| asked.worse_by.unwrap_or(row.margin).absolute_of(value);
         let of_side = |is_older: bool| {
             let all = self.asked.iter().filter(|asked| row.tells(asked.metric) && asked.is_older == is_older);
-            let of = |asked: &Asked| (asked.worse_by.unwrap_or(row.margin), asked.metric != row.metric);
-            let foreign = |(worse_by, is_of_latency): &(Difference, bool)| {
-                *is_of_latency && matches!(worse_by, Difference::Absolute(_))
-            };
-            // Numbers of another unit come last.
-            let order = |one: &(Difference, bool)| (foreign(one), one.0.absolute_of(value));
-            let allowed = all.filter(is_in).map(of);
-            allowed.min_by(|one, other| {
-                let ((one_is, one), (other_is, other)) = (order(one), order(other));
-                one_is.cmp(&other_is).then(one.total_cmp(&other))
+            all.filter(is_in).min_by(|one, other| {
+                let by_unit = one.is_foreign_to(row).cmp(&other.is_foreign_to(row));
+                by_unit.then(strictness(one).total_cmp(&strictness(other)))
             })
         };
         of_side(false).or_else(|| of_side(true))

@@ -3,6 +3,7 @@
 use statistics::distribution::{normal_cdf, normal_quantile};
 use statistics::interval::Interval;
 use statistics::paired_proportions::paired_proportions;
+use statistics::unpaired::SessionSpread;
 use statistics::{Claim, Verdict};
 
 use super::found::{Change, Found, Items, Reason, Values};
@@ -13,11 +14,13 @@ use super::DiffOptions;
 
 /// Judges a score by the interval of its difference.
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
-    judge_wider(values, margin, 0.0)
+    judge_apart(values, margin, SessionSpread::NONE)
 }
 
-/// The same by an interval whose half width has so much more, added in squares.
-pub(super) fn judge_wider(values: &Values<'_>, margin: Difference, more: f64) -> Option<Found> {
+/// The same of sides whose sessions differ by so much of the larger value: added to the half width in squares.
+pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: SessionSpread) -> Option<Found> {
+    let quantile = normal_quantile(f64::midpoint(1.0, DiffOptions::CONFIDENCE));
+    let more = quantile * spread.sigma * values.from.value.abs().max(values.to.value.abs());
     let (difference, interval) = match values.items {
         Some(items) => on_the_same_items(items)?,
         None => unpaired(values.from, values.to),

@@ -42,13 +42,7 @@ impl Values<'_> {
 
     /// The verdict on the difference of shares of which some runs have none.
     fn by_difference(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
-        /// The normal quantile of a 95 % interval.
-        const QUANTILE: f64 = 1.96;
-        let Some(confidence) = self.paired else {
-            // Sessions are taken to differ by as much of the larger share as of any other number.
-            let more = QUANTILE * spread.sigma * self.from.value.abs().max(self.to.value.abs());
-            return score::judge_wider(self, margin, more);
-        };
+        let Some(confidence) = self.paired else { return score::judge_apart(self, margin, spread) };
         let direction = sign(self.reference.metric.direction);
         let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
         let found = compare_paired(&worse, margin.absolute_of(self.from.value), confidence)?;

@@ -78,15 +78,15 @@ impl<'de> Deserialize<'de> for CellId {
 /// Defaults are left out so that a new key with a default changes no definition. The experiment's paths are to be
 /// relative, or a definition would be that of one machine.
 pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint, runtime: Option<&Runtime>) -> String {
-    let mut measure = experiment.measure.clone();
-    let trace = measure.trace.take();
+    // A trace is its hash: gaps by the thousand would be hashed for every cell.
+    let measure = Measure { trace: None, ..experiment.measure };
     let unnamed = Variant { name: variant.name.clone(), ..Variant::default() };
     let mut settings = json!({
         "variant": differing(&to_value(variant), &to_value(&unnamed)),
         "input": { "dimensions": input.dimensions, "shapes": input.shapes, "values": input.values },
         "measure": differing(&to_value(&measure), &to_value(&Measure::default())),
     });
-    if let Some(trace) = trace {
+    if let Some(trace) = &experiment.measure.trace {
         settings["measure"]["trace"] = to_value(&trace.file.sha256);
     }
     if !input.tensors.is_empty() {

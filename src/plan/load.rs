@@ -1,8 +1,74 @@
-//! What a run under a load takes, before anything is measured (method 7.1).
+//! How many queries a run under a load serves, and what that takes before anything is measured (method 7.1). When they come,
+//! `run` draws.
+
+use statistics::queue::{discarded_queries, relaxation_queries};
 
 use super::run_time::TimeRange;
-use crate::experiment::{Load, RunAtRate, Stop, closed_loop};
+use crate::experiment::{Load, Stop};
 use crate::vocabulary::quantity::Nanos;
+
+/// Queries of a run at a rate, unless the specification says how many: fewer say little about one in a hundred.
+const LEAST_AT_RATE: f64 = 1000.0;
+
+/// Queries of a run that looks for the largest rate at which one in a hundred may be late: the shortest at which intervals
+/// hold (method 7.3).
+const LEAST_OF_SEARCH: f64 = 4000.0;
+
+/// And so many relaxation times of its queue.
+const RELAXATIONS: f64 = 60.0;
+
+/// But no more, unless the specification says so: a queue that is nearly full relaxes in thousands of queries.
+pub(crate) const MOST_OF_SEARCH: f64 = 24_000.0;
+
+/// The queries of a run at a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RunAtRate {
+    /// How many count.
+    pub(crate) counted: u32,
+    /// How many come before.
+    pub(crate) discarded: u32,
+    /// Fewer count than the largest rate needs.
+    pub(crate) is_short: bool,
+}
+
+impl RunAtRate {
+    /// Of a queue of this utilisation; a prediction by service times alone needs no number.
+    pub(crate) fn of(load: &Load, stop: Stop, rate: f64, utilisation: f64, is_predicted: bool) -> Self {
+        // Where fewer may be late, it takes more queries to see as many of them.
+        let rarer = load.bound().map_or(1.0, |bound| (0.01 / bound.allowed()).max(1.0));
+        let needed = (RELAXATIONS * relaxation_queries(utilisation)).max(LEAST_AT_RATE) * rarer;
+        let least = match load {
+            _ if is_predicted => 0.0,
+            Load::Largest { .. } => needed.clamp(LEAST_OF_SEARCH * rarer, MOST_OF_SEARCH * rarer),
+            _ => LEAST_AT_RATE,
+        };
+        let counted = match stop {
+            // A number that is asked for is that number.
+            Stop::Samples { count, .. } => f64::from(count),
+            Stop::Time { time, min_samples, max_samples }
+            | Stop::Precision { max_time: time, min_samples, max_samples, .. } => {
+                (time.as_secs_f64() * rate).max(f64::from(min_samples)).max(least).ceil().min(f64::from(max_samples))
+            }
+        };
+        let discarded = discarded_queries(utilisation).min(counted as usize) as u32;
+        RunAtRate { counted: counted as u32, discarded, is_short: load.is_largest() && counted < needed }
+    }
+
+    /// All of them.
+    pub(crate) fn all(self) -> u32 {
+        self.counted.saturating_add(self.discarded)
+    }
+}
+
+/// What a closed loop takes whose inferences end every so many seconds.
+pub(crate) fn closed_loop(stop: Stop, each_s: f64) -> Nanos {
+    let samples = |count: u32| Nanos::from_secs_f64(f64::from(count) * each_s);
+    match stop {
+        Stop::Samples { count, max_time } => samples(count).min(max_time),
+        Stop::Time { time, min_samples, .. } => time.max(samples(min_samples)),
+        Stop::Precision { max_time, .. } => max_time,
+    }
+}
 
 /// Where a largest rate is likely to be, as a part of what could be served at most.
 const LIKELY: f64 = 0.6;
@@ -52,6 +118,21 @@ mod tests {
     fn largest(probability: f64) -> Load {
         let bound = LatencyBound { probability, limit: Nanos::from_millis(20) };
         Load::Largest { arrivals: Default::default(), bound }
+    }
+
+    #[test]
+    fn a_run_has_the_queries_that_its_statement_needs() {
+        let counted =
+            |load: &Load, stop, rate, utilisation| RunAtRate::of(load, stop, rate, utilisation, false).counted;
+        assert_eq!(counted(&at(5.0), STOP, 5.0, 0.1), 1000);
+        assert_eq!(counted(&at(500.0), STOP, 500.0, 0.1), 5000);
+        assert_eq!(counted(&largest(0.99), STOP, 100.0, 0.5), 4000);
+        assert_eq!(counted(&largest(0.99), STOP, 100.0, 0.81), 6001);
+        assert_eq!(counted(&largest(0.999), STOP, 100.0, 0.5), 40_000);
+        let few = Stop::Samples { count: 50, max_time: Nanos::from_secs(60) };
+        let run = RunAtRate::of(&largest(0.99), few, 100.0, 0.5, false);
+        assert!(run.is_short && run.counted == 50, "{run:?}");
+        assert_eq!(RunAtRate::of(&largest(0.99), few, 1.0, 0.0, true).discarded, 5);
     }
 
     #[test]

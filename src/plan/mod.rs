@@ -27,6 +27,7 @@ pub use estimate::estimate_before_measuring;
 pub use expand::expand;
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, definition};
+pub(crate) use load::{MOST_OF_SEARCH, RunAtRate, closed_loop};
 pub use order::{PlannedRun, arm_order, block_order, group_order};
 pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};

@@ -12,7 +12,9 @@ use super::found::{Rehearsed, TooLarge};
 use super::journal::{Arm, StoredRun};
 use super::used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, SpecSource};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
-use crate::experiment::{Axis, BATCH, Device, Experiment, FidelityLimits, Precision, Runs, Variant};
+use crate::experiment::{
+    Arrivals, Axis, BATCH, Device, Experiment, FidelityLimits, InputPoint, Precision, Runs, Variant,
+};
 use crate::machine::environment::Environment;
 use crate::machine::host::Host;
 use crate::machine::kernel::Load;
@@ -248,6 +250,10 @@ impl Manifest {
         }
         if !(1..=self.plan.runs.max(1)).contains(&self.plan.rounds) {
             return damaged(format!("{} rounds are not those of {} runs", self.plan.rounds, self.plan.runs));
+        }
+        let needs_trace = |input: &InputPoint| input.load.and_then(|load| load.arrivals()) == Some(Arrivals::Trace);
+        if self.experiment.measure.trace.is_none() && self.plan.inputs().iter().any(needs_trace) {
+            return damaged("its queries come as in a trace, and it has none".to_owned());
         }
         let margin = &self.experiment.compare.margin;
         if let Some(Ratio(value)) = [margin.default, margin.tail].iter().find(|margin| !margin.is_proper()) {

@@ -106,7 +106,7 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
         None => time_of_seen_run(measure, seen, job.least_warmup(cell)),
         Some(load) => {
             let stop = Stop::Samples { count: 0, max_time: Nanos(0) };
-            let around = time_of_seen_run(&Measure { stop, ..measure.clone() }, seen, job.least_warmup(cell));
+            let around = time_of_seen_run(&Measure { stop, trace: None, ..*measure }, seen, job.least_warmup(cell));
             Nanos(around.0.saturating_add(load.expected.0))
         }
     }

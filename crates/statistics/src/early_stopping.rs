@@ -34,6 +34,7 @@ mod tests {
     /// From the table of LoadGen's rule: queries at which a number above the percentile is allowed.
     #[test]
     fn the_fewest_queries_are_loadgens() {
+        assert_eq!([0.9, 0.99].map(least_values), [64, 662]);
         for (probability, queries) in
             [(0.9, [64, 81, 197]), (0.95, [130, 165, 398]), (0.99, [662, 838, 2010]), (0.999, [6636, 8403, 20_140])]
         {

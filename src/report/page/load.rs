@@ -68,8 +68,8 @@ fn by_loop<'a, T>(reader: &Reader<'a>, of: impl Fn(&'a Cell) -> Option<T>) -> Ve
     loops
 }
 
-/// The knee of each loop with several numbers of clients; nothing of a loop whose throughput still rises at the most clients.
-fn levels<'a>(reader: &Reader<'a>) -> Vec<(Loop, Knee<'a>)> {
+/// The knee of each loop with several numbers of clients.
+fn with_knee<'a>(reader: &Reader<'a>) -> Vec<(Loop, Knee<'a>)> {
     let power = |level: &Level<'_>| level.per_s / level.latency_ns;
     let enough = by_loop(reader, level).into_iter().filter(|(_, levels)| levels.len() >= LEAST_LEVELS);
     let knee = |levels: Vec<Level<'a>>| {
@@ -92,13 +92,13 @@ pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<&'a str> {
         Knee::At(level) => Some(level.cell.id.as_str()),
         Knee::Beyond(_) => None,
     };
-    levels(reader).into_iter().filter_map(id).collect()
+    with_knee(reader).into_iter().filter_map(id).collect()
 }
 
 /// A line for each loop: at which rates it keeps the bound, and its knee.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let bounded = told(&by_loop(reader, at_rate), |levels| kept(levels));
-    let knees = told(&levels(reader), |knee| match knee {
+    let knees = told(&with_knee(reader), |knee| match knee {
         Knee::At(level) => {
             let [rate, latency] = [(THROUGHPUT.unit, level.per_s), (LATENCY.unit, level.latency_ns)]
                 .map(|(unit, value)| amount(unit, value));
@@ -138,19 +138,19 @@ fn at_rate(cell: &Cell) -> Option<AtRate> {
     Some(AtRate { per_s, bound: bound?, late, is_saturated })
 }
 
-/// `p99 <= 20 ms is kept at 50/s, open at 100/s (2 % late), missed at 400/s (saturated)`: by the whole interval.
+/// `p99 <= 20 ms is kept at 50/s, undecided at 100/s (2 % late), missed at 400/s (saturated)`: by the whole interval.
 fn kept(levels: &[AtRate]) -> String {
     let said = |level: &AtRate| {
         let rate = amount(THROUGHPUT.unit, level.per_s);
         let late = |late: &Estimate| format!("{} late", percent(late.value));
         match (level.is_saturated, level.late) {
             (true, _) => format!("missed at {rate} (saturated)"),
-            (false, None) => format!("open at {rate} (too few runs)"),
+            (false, None) => format!("undecided at {rate} (too few runs)"),
             (false, Some(found)) => {
                 match found.interval.map_or([f64::NAN; 2], |interval| [interval.low, interval.high]) {
                     [_, high] if high <= level.bound.allowed() => format!("kept at {rate}"),
                     [low, _] if low > level.bound.allowed() => format!("missed at {rate} ({})", late(&found)),
-                    _ => format!("open at {rate} ({})", late(&found)),
+                    _ => format!("undecided at {rate} ({})", late(&found)),
                 }
             }
         }

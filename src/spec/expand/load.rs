@@ -215,7 +215,7 @@ pub(super) fn check_metrics(
     is_written: bool,
     check: &mut Check<'_>,
 ) {
-    // Of levels that cannot be read nobody knows what they measure.
+    // Levels that could not be read may measure it.
     if runs_commands || (load.is_empty() && is_written) {
         return;
     }

@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     check_fit(&loaded, arguments, ui)?;
     let place = ProjectRoot::of(&arguments.spec)?;
     let (derived, mut prepared) = derive(&loaded, arguments)?;
-    specs::select(&mut prepared.plan, &derived, &overrides)?;
+    specs::select(&mut prepared, &derived, &overrides)?;
     let groups = prepared
         .plan
         .groups

@@ -47,17 +47,17 @@ pub(super) fn forecasts(
     let cells = &prepared.plan.cells;
     let here = || (cells.len() <= MOST_CELLS).then(|| Here::of(experiment, prepared, place));
     let here = backend::of(&experiment.backend).environment().on_machine(here).flatten();
-    let Some(here) = here else { return Vec::new() };
-    let mut expected: Vec<Option<CellForecast>> = cells.iter().map(|cell| here.by_report(cell)).collect();
-    let open =
-        |index: &usize| expected[*index].is_none() && cells[*index].skip.is_none() && here.is_on_cpu(&cells[*index]);
-    let open: Vec<usize> = (0..cells.len()).filter(open).collect();
-    let inferences = open.iter().map(|index| (cells[*index].model(), cells[*index].input())).collect();
-    let costs = costs(prepared, inferences);
-    for index in open {
-        expected[index] = here.by_costs(&cells[index], &costs);
+    here.map(|here| here.forecasts()).unwrap_or_default()
+}
+
+/// As [`forecasts`] by the costs of models alone, for a slow and a fast machine and some between, so that it is the same on
+/// every host.
+pub(super) fn forecasts_of_any_machine(experiment: &Experiment, prepared: &Prepared) -> Vec<Vec<Option<CellForecast>>> {
+    let any = || (prepared.plan.cells.len() <= MOST_CELLS).then(|| Here::anywhere(experiment, prepared));
+    match backend::of(&experiment.backend).environment().on_machine(any).flatten() {
+        Some(mut any) => any.at_peaks(&ANY_PEAKS),
+        None => vec![Vec::new()],
     }
-    expected
 }
 
 /// What is known here.
@@ -79,7 +79,48 @@ struct Work {
     bytes_moved: u64,
 }
 
+/// Operations per second of one thread, by the data sheet, from AVX2 at 2 GHz to two units of AVX-512 at 4 GHz, and threads.
+const ANY_PEAKS: [f64; 3] = [64e9, 128e9, 256e9];
+const ANY_THREADS: u32 = 4;
+
 impl<'a> Here<'a> {
+    /// Of each cell, by its index.
+    fn forecasts(&self) -> Vec<Option<CellForecast>> {
+        let cells = &self.prepared.plan.cells;
+        let known: Vec<Option<CellForecast>> = cells.iter().map(|cell| self.by_report(cell)).collect();
+        let costs = self.costs(|index| known[index].is_none());
+        let of =
+            |(index, known): (usize, &Option<CellForecast>)| known.or_else(|| self.by_costs(&cells[index], &costs));
+        known.iter().enumerate().map(of).collect()
+    }
+
+    /// Of each cell by its costs alone, where a thread of the machine is so fast, and so on.
+    fn at_peaks(&mut self, peaks: &[f64]) -> Vec<Vec<Option<CellForecast>>> {
+        let costs = self.costs(|_| true);
+        let cells = &self.prepared.plan.cells;
+        let mut of = |peak: &f64| {
+            self.nominal_peak = Some(*peak);
+            cells.iter().map(|cell| self.by_costs(cell, &costs)).collect()
+        };
+        peaks.iter().map(&mut of).collect()
+    }
+
+    /// What the inferences of cells that run on the CPU cost.
+    fn costs(&self, is_open: impl Fn(usize) -> bool) -> HashMap<(ModelIndex, InputIndex), Work> {
+        let plan = &self.prepared.plan;
+        let of = |(index, cell): (usize, &Cell)| {
+            let is_asked = is_open(index) && plan.is_run_somewhere(cell) && self.is_on_cpu(cell);
+            is_asked.then_some((cell.model(), cell.input()))
+        };
+        costs(self.prepared, plan.cells.iter().enumerate().filter_map(of).collect())
+    }
+
+    /// What is the same on every host.
+    fn anywhere(experiment: &'a Experiment, prepared: &'a Prepared) -> Self {
+        let (reports, measured, nominal_peak) = (Vec::new(), HashMap::new(), None);
+        Here { experiment, prepared, reports, measured, default_threads: ANY_THREADS, nominal_peak }
+    }
+
     fn of(experiment: &'a Experiment, prepared: &'a Prepared, place: &ProjectRoot) -> Self {
         let reports = reports_of_this_machine(place, &experiment.name);
         let mut measured: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
@@ -120,6 +161,9 @@ impl<'a> Here<'a> {
 
     /// Arithmetic, and then what is moved.
     fn by_costs(&self, cell: &Cell, costs: &HashMap<(ModelIndex, InputIndex), Work>) -> Option<CellForecast> {
+        if !self.is_on_cpu(cell) || !self.prepared.plan.is_run_somewhere(cell) {
+            return None;
+        }
         let work = costs.get(&(cell.model(), cell.input()))?;
         let peak = self.peak(self.threads(cell))?;
         let bytes = self.header(cell).and_then(ModelHeader::total_bytes)?;

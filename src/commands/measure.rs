@@ -38,7 +38,7 @@ pub(super) fn measure(
 ) -> Result<Option<(Job, ExitCode)>, Error> {
     let Measurement { loaded, file, place, wishes, overrides, restrictions } = what;
     let mut prepared = run::prepare(&loaded.experiment)?;
-    specs::select(&mut prepared.plan, loaded, overrides)?;
+    specs::select(&mut prepared, loaded, overrides)?;
     let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes, place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(None) };
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {

@@ -20,6 +20,7 @@ mod list;
 mod look;
 mod measure;
 mod merge;
+mod once;
 mod plan;
 mod points;
 mod quiet;
@@ -29,10 +30,12 @@ mod reproduce;
 mod run;
 mod runtime;
 mod shapes;
+mod shards;
 mod site;
 mod specs;
 mod stat;
 mod step_summary;
+mod submit;
 mod trace;
 mod validate;
 mod verify;
@@ -73,6 +76,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Site(arguments) => site::run(&arguments, ui),
         Command::Reproduce(arguments) => reproduce::run(&arguments, ui),
         Command::Merge(arguments) => merge::run(&arguments, ui),
+        Command::Submit(arguments) => submit::run(&arguments, ui),
         Command::List(arguments) => list::list(&arguments, ui),
         Command::Clean(arguments) => list::clean(&arguments, ui),
         Command::Export(arguments) => archive::export(&arguments, ui),

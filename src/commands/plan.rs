@@ -1,6 +1,7 @@
 //! `perfrun plan`: the matrix before anything is measured.
 
 use super::forecast::forecasts;
+use super::shards::Division;
 use super::validate::check_runs;
 use super::{print, print_json, records, specs};
 use crate::judge::compare::{judge, proposal};
@@ -25,12 +26,18 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     ui.warnings(&loaded.warnings);
     let mut prepared = prepare(&loaded.experiment)?;
     specs::tell_unusual(&prepared, ui);
-    specs::select(&mut prepared.plan, &loaded, &arguments.overrides)?;
+    specs::select(&mut prepared, &loaded, &arguments.overrides)?;
     if arguments.json {
         return print_json(ui, &prepared.plan);
     }
     let expected = forecasts(&loaded.experiment, &prepared, &ProjectRoot::of(spec)?);
     print(ui, &listing::describe(&loaded.experiment, &loaded.notes, &prepared, &expected))?;
+    if let Some(shards) = arguments.shards {
+        let place = ProjectRoot::of(spec)?;
+        let division = Division::by_this_machine(&prepared, &loaded, shards, &place)?;
+        let planned = division.planned(&prepared, &loaded.experiment, &place);
+        print(ui, &listing::describe_shards(&planned, ui.width()))?;
+    }
     check_runs(&prepared, |_| false).map(|()| ExitCode::Done)
 }
 

@@ -7,6 +7,7 @@ use reading::plain_file;
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::forecast::forecasts;
+use super::once::{self, Earlier};
 use super::records::{self, was_measured};
 use super::report::Destination;
 use super::specs;
@@ -19,6 +20,7 @@ use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
 use crate::record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
 use crate::report::format::percent;
+use crate::run::error::PrepareError;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
 use crate::spec::Loaded;
@@ -88,8 +90,25 @@ pub(super) fn one(
         })?;
         return resume(&folder, arguments, interrupts, ui);
     }
+    let earlier = match arguments.once {
+        true => once::earlier(place, loaded, &restrictions, arguments.overrides.quick)?,
+        false => None,
+    };
+    match earlier {
+        Some(Earlier::Complete(folder)) => {
+            ui.labelled("complete", &format!("{} has measured this already", place.relative(&folder)));
+            return Ok(outcome(&Record::open(&folder)?));
+        }
+        Some(Earlier::Unfinished(folder)) => match resume(&folder, arguments, interrupts, ui) {
+            Err(Error::Prepare(changed @ PrepareError::Changed { .. })) => {
+                ui.note(&format!("{changed}; measuring from the beginning"));
+            }
+            resumed => return resumed,
+        },
+        None => {}
+    }
     let mut prepared = run::prepare(&loaded.experiment)?;
-    specs::select(&mut prepared.plan, loaded, &arguments.overrides)?;
+    specs::select(&mut prepared, loaded, &arguments.overrides)?;
     if arguments.require_devices {
         require_devices(&prepared)?;
     }

@@ -1,29 +1,27 @@
 //! From what was typed to specifications: folders are searched, overrides applied, selections marked.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use reading::{plain_file, shell};
 use tracing::info;
 
 use super::inspect;
+use super::shards::{Division, leave_out, leave_out_others};
 use crate::data::below::{OutOfBoundsError, files_below};
 use crate::experiment::{self, CompiledSelector, Vocabulary};
-use crate::experiment::{Design, Experiment, Profiling, ZOO};
-use crate::plan::{self, Cell, Plan, Skip, SkipKind, is_idle};
+use crate::experiment::{Design, Profiling, ZOO};
+use crate::plan::{self, Cell, Plan, SkipKind, is_idle};
 use crate::prepare::models::{self, Progress};
 use crate::prepare::runtime;
-use crate::report::format::count;
 use crate::run::duet::check_selection;
 use crate::run::error::PrepareError;
 use crate::run::prepare::Prepared;
 use crate::spec::{self, Loaded, Note};
 use crate::ui::Ui;
-use crate::ui::cli::{Overrides, Shard};
+use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 use crate::ui::transfer::TransferBar;
-use crate::vocabulary::metric::ITEMS;
 use crate::worker::Interrupts;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
@@ -167,16 +165,18 @@ pub(super) fn obtain(loaded: &mut Loaded, may_run: bool, interrupts: &Interrupts
 /// # Errors
 ///
 /// A selector that names what the experiment does not know, and what leaves nothing.
-pub(super) fn select(plan: &mut Plan, loaded: &Loaded, overrides: &Overrides) -> Result<(), Error> {
+pub(super) fn select(prepared: &mut Prepared, loaded: &Loaded, overrides: &Overrides) -> Result<(), Error> {
     if overrides.only.is_none() && overrides.shard.is_none() {
         return Ok(());
     }
     if let Some(text) = overrides.only.as_deref() {
-        select_only(plan, loaded, text)?;
+        select_only(&mut prepared.plan, loaded, text)?;
     }
     if let Some(shard) = overrides.shard {
-        select_shard(plan, loaded, shard)?;
+        let division = Division::of_shard(prepared, loaded, shard)?;
+        leave_out_others(&mut prepared.plan, &division.groups, shard);
     }
+    let plan = &mut prepared.plan;
     let is_left_out = |cell: &Cell| plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Selection);
     if plan.cells.iter().all(is_left_out) {
         return Err(Error::refused("--only and --shard leave no cell", "`perfrun plan` lists the cells"));
@@ -206,57 +206,6 @@ fn select_only(plan: &mut Plan, loaded: &Loaded, text: &str) -> Result<(), Error
     }
     leave_out(plan, left_out, format!("not selected by --only {text}"));
     Ok(())
-}
-
-/// What is compared stays together: groups, and whatever could stand in for each other or is the other's reference. By their
-/// places in the plan, which are the same on every machine, whatever can be run there.
-fn select_shard(plan: &mut Plan, loaded: &Loaded, shard: Shard) -> Result<(), Error> {
-    let sets = sets_of_groups(plan, asks_for_items(&loaded.experiment));
-    let count_of_sets = sets.iter().max().map_or(0, |last| last + 1);
-    if shard.index >= count_of_sets {
-        let help = format!(
-            "the cells form {} that must stay together, so there are at most that many shards",
-            count(u64::from(count_of_sets), "set")
-        );
-        return Err(Error::refused(format!("--shard {shard} selects no cell"), help));
-    }
-    let is_other = |cell: &Cell| sets[cell.group as usize] % shard.of != shard.index;
-    let left_out = plan.cells.iter().enumerate().filter(|(_, cell)| is_other(cell)).map(|(index, _)| index).collect();
-    leave_out(plan, left_out, format!("not in shard {shard}"));
-    Ok(())
-}
-
-/// Whether batch sizes are weighed against each other.
-fn asks_for_items(experiment: &Experiment) -> bool {
-    let best = experiment.choose.iter().map(|question| question.best);
-    best.chain(experiment.pareto.iter().copied()).any(|reference| reference.metric.name == ITEMS.name)
-}
-
-/// A number for each group, the same for those that share a model at an input (or at any, where inputs are weighed against
-/// each other), in the order of their first groups.
-fn sets_of_groups(plan: &Plan, of_any_input: bool) -> Vec<u32> {
-    let mut sets: Vec<usize> = (0..plan.groups.len()).collect();
-    let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for cell in &plan.cells {
-        let input = if of_any_input { 0 } else { cell.input().place() };
-        let own = sets[cell.group as usize];
-        let other = *known.entry((cell.model().place(), input)).or_insert(cell.group as usize);
-        let (first, second) = (own.min(sets[other]), own.max(sets[other]));
-        sets.iter_mut().filter(|set| **set == second).for_each(|set| *set = first);
-    }
-    let mut numbers: BTreeMap<usize, u32> = BTreeMap::new();
-    let number = |set: &usize| {
-        let next = numbers.len() as u32;
-        *numbers.entry(*set).or_insert(next)
-    };
-    sets.iter().map(number).collect()
-}
-
-fn leave_out(plan: &mut Plan, cells: Vec<usize>, reason: String) {
-    let skip = Skip { kind: SkipKind::Selection, reason, remedy: None };
-    for index in cells {
-        plan.mark_skipped(index, skip.clone());
-    }
 }
 
 /// The flags that make a record less than its specification, as they were typed.

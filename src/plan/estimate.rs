@@ -18,11 +18,21 @@ pub fn estimate_before_measuring(
     let mut arms = vec![0_u32; plan.cells.len()];
     plan.runnable().for_each(|(cell, _)| arms[cell] = 1);
     plan.controls.iter().for_each(|control| arms[*control as usize] += 1);
+    times_of_groups(experiment, plan, runs, expected, &arms).into_iter().fold(TimeRange::default(), TimeRange::plus)
+}
+
+/// What `runs` runs of each arm take in each group; `arms` is by index of the cell.
+pub(super) fn times_of_groups(
+    experiment: &Experiment,
+    plan: &Plan,
+    runs: u32,
+    expected: &[Option<CellForecast>],
+    arms: &[u32],
+) -> Vec<TimeRange> {
     let expected = |cell: usize| expected.get(cell).copied().flatten();
     let of_cell = |cell: usize| of_cell(experiment, plan, cell, expected(cell));
     let known = |cell: usize| expected(cell).is_some();
-    let groups = plan.groups.iter().map(|group| of_group(&experiment.measure, group, runs, &arms, &of_cell, &known));
-    groups.fold(TimeRange::default(), TimeRange::plus)
+    plan.groups.iter().map(|group| of_group(&experiment.measure, group, runs, arms, &of_cell, &known)).collect()
 }
 
 /// The parts of a run of a cell, and what is looked for before the first.

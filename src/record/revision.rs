@@ -8,6 +8,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::git::{GitError, Repository};
@@ -32,6 +33,9 @@ pub struct NoRevision {
 }
 
 impl Revision {
+    /// The file below a root that is a copy: the commit that it was copied from.
+    pub(crate) const FILE: &str = ".perfrun/revision.json";
+
     /// `none`, `unknown`, or the files that differ from the commit.
     pub fn changed_files(&self) -> String {
         match self.dirty.as_deref() {
@@ -55,12 +59,15 @@ impl fmt::Display for Revision {
     }
 }
 
-/// HEAD of the repository that holds `folder`, with those of `files` that differ from it; nothing where there is none.
+/// HEAD of the repository that holds `folder`, or of which it is a copy, with those of `files` that differ from it; nothing where there is none.
 ///
 /// # Errors
 ///
 /// A repository that cannot be read.
 pub(crate) fn current(folder: &Path, files: &[PathBuf]) -> Result<Option<Revision>, GitError> {
+    if let Ok(text) = plain_file::text(&folder.join(Revision::FILE)) {
+        return Ok(serde_json::from_str(&text).unwrap_or_default());
+    }
     let Some(repository) = Repository::around(folder)? else { return Ok(None) };
     let commit = repository.text(["rev-parse", "--verify", "--quiet", "HEAD"]);
     Ok(commit.map(|commit| Revision { commit, dirty: changed(&repository, files) }))

@@ -7,6 +7,7 @@ mod metric;
 mod models;
 mod parse;
 mod records;
+mod submit;
 
 pub use ab::AbArgs;
 pub use diff::{BisectArgs, DiffArgs, FailOnWord, HistoryArgs, PageFormat, SiteArgs};
@@ -15,6 +16,7 @@ pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
+pub use submit::{Engine, SubmitArgs};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -84,6 +86,8 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Merge records of one specification: shards, or several machines.
     Merge(MergeArgs),
+    /// Submit a matrix in shards to Slurm, Kubernetes or GitHub Actions, and merge what they measured.
+    Submit(SubmitArgs),
     /// List the local records with date, commit, cells, grade and size.
     List(ListArgs),
     /// Remove old records, keeping the newest of each experiment.
@@ -134,8 +138,8 @@ pub struct Overrides {
     /// Time limit for the whole record, such as `--budget 10m`; overrides the specification's `budget`.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Measure only part I of N, such as `--shard 2/5` on the second of five machines or jobs; groups stay whole, and
-    /// `perfrun merge` merges the records.
+    /// Measure only part I of N, such as `--shard 2/5` on the second of five machines or jobs; groups stay whole, all parts
+    /// take about the same time, and `perfrun merge` merges the records.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
     /// A quick look: 5 short runs of each cell; claims only differences beyond 10 %, and writes nothing to `reports/`.
@@ -165,6 +169,10 @@ pub struct RunArgs {
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
+    /// For schedulers that start a job again: resume this machine's unfinished record of the same selection, and measure
+    /// nothing where a complete one is there.
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    pub once: bool,
     /// Show the plan without measuring.
     #[arg(long)]
     pub dry_run: bool,
@@ -261,6 +269,9 @@ pub struct PlanArgs {
     /// Target precision of `--pilot`: half the width of the 95 % interval, relative to the estimate.
     #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
     pub precision: Ratio,
+    /// Also show how many cells each of N shards measures, and for how long.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]
+    pub shards: Option<u32>,
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,

@@ -12,6 +12,7 @@ pub mod live;
 pub mod plan;
 pub mod proposal;
 pub mod stat;
+pub mod submit;
 pub mod table;
 pub mod transfer;
 mod verbose;

@@ -1,11 +1,13 @@
 //! A plan as text.
 
 mod settings;
+mod shards;
 mod time;
 
 use std::fmt::Write;
 
 pub use settings::equal_variants;
+pub use shards::{PlannedShard, describe_shards};
 
 use crate::experiment::{Design, Experiment, Model};
 use crate::plan::{CellForecast, Group, Plan, PlannedRun, block_order};

@@ -18,20 +18,29 @@ const PACKAGES: [&str; 2] = ["duckdb==1.5.6", "jq==1.13.0"];
 /// Gives the rows of a query as JSON.
 const ASK: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.argv[1]).fetchall()))";
 
-/// Where the packages lie.
+/// Where DuckDB and jq lie.
 pub fn install() -> Result<PathBuf, String> {
+    install_from(&PACKAGES, &["--no-deps"])
+}
+
+/// Where packages of Python lie, with what they need.
+pub fn install_packages(packages: &[&str]) -> Result<PathBuf, String> {
+    install_from(packages, &[])
+}
+
+fn install_from(packages: &[&str], options: &[&str]) -> Result<PathBuf, String> {
     let version = python(&["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], Path::new("."), None)?;
     let cache = runtime::cache_folder().join("tests");
-    let folder = cache.join(format!("{}-python{}", PACKAGES.join("-").replace("==", "-"), version.trim()));
+    let folder = cache.join(format!("{}-python{}", packages.join("-").replace("==", "-"), version.trim()));
     if folder.is_dir() {
         return Ok(folder);
     }
     std::fs::create_dir_all(&cache).map_err(|error| error.to_string())?;
     let new = tempfile::tempdir_in(&cache).map_err(|error| error.to_string())?;
     let target = new.path().join("packages");
-    let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
+    let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
     let wheels = ["--only-binary", ":all:", "--target", target.to_str().unwrap_or_default()];
-    python(&[&arguments[..], &wheels, &PACKAGES].concat(), Path::new("."), None)?;
+    python(&[&arguments[..], &wheels, options, packages].concat(), Path::new("."), None)?;
     // Another test may have been faster; either copy will do.
     let renamed = std::fs::rename(&target, &folder);
     if folder.is_dir() { Ok(folder) } else { Err(renamed.err().map_or_else(String::new, |error| error.to_string())) }

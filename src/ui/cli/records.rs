@@ -96,8 +96,8 @@ NAME=RECORD sets (default: derived from the processor).
 
 All cells of a group must come from one record, because verdicts need interleaved runs.")]
 pub struct MergeArgs {
-    /// Records: folders, names, or `latest`.
-    #[arg(value_name = "[NAME=]RECORD", required = true, num_args = 2..)]
+    /// Records: folders, names, or `latest`; or one folder, of a submitted job or of the exported shards of a matrix.
+    #[arg(value_name = "[NAME=]RECORD", required = true)]
     pub records: Vec<String>,
     /// Folder for the report [default: `reports/<experiment>/` for a whole record of one machine, else the new record].
     #[arg(long, value_name = "DIR")]

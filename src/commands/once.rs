@@ -1,0 +1,61 @@
+//! `run --once`, for schedulers that start a job again: a record that is there is not measured a second time.
+
+use std::path::PathBuf;
+
+use crate::data::digest;
+use crate::machine::host;
+use crate::record::{FORMAT, Manifest, ProjectRoot, provenance};
+use crate::run;
+use crate::spec::Loaded;
+use crate::ui::error::Error;
+
+/// What an earlier start of the same job left.
+pub(super) enum Earlier {
+    /// Everything.
+    Complete(PathBuf),
+    /// A part, on this machine.
+    Unfinished(PathBuf),
+}
+
+/// The newest record of the same specification, files and selection that is complete, else one that can be gone on with here.
+///
+/// # Errors
+///
+/// A model or an input that cannot be read.
+pub(super) fn earlier(
+    place: &ProjectRoot,
+    loaded: &Loaded,
+    restrictions: &[String],
+    quick: bool,
+) -> Result<Option<Earlier>, Error> {
+    let sha256 = digest::of_text(&loaded.canonical.to_string());
+    let here = provenance::machine(&host::describe());
+    let mut unfinished = None;
+    for folder in newest_first(place, &loaded.experiment.name) {
+        // What cannot be read is no record of this job.
+        let Ok(manifest) = Manifest::read(&folder) else { continue };
+        let is_same = manifest.spec.sha256 == sha256
+            && manifest.restrictions == restrictions
+            && manifest.quick == quick
+            && manifest.perfrun == env!("CARGO_PKG_VERSION")
+            && manifest.format == FORMAT;
+        if !is_same || run::changed_file(&manifest, &loaded.experiment)?.is_some() {
+            continue;
+        }
+        if manifest.findings.complete {
+            return Ok(Some(Earlier::Complete(folder)));
+        }
+        let is_here = provenance::differences(&provenance::machine(&manifest.host), &here).is_empty();
+        unfinished = unfinished.or(is_here.then_some(folder));
+    }
+    Ok(unfinished.map(Earlier::Unfinished))
+}
+
+/// The records of an experiment.
+fn newest_first(place: &ProjectRoot, experiment: &str) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.reverse();
+    folders
+}

@@ -1,0 +1,131 @@
+//! A matrix in shards: which groups each measures, and how long it will take.
+
+use reading::plain_file;
+use serde::{Deserialize, Serialize};
+
+use super::forecast::{forecasts, forecasts_of_any_machine};
+use crate::experiment::Experiment;
+use crate::plan::{
+    self, Cell, CellForecast, Plan, Skip, SkipKind, TooManyShards, estimate_before_measuring, typical_runs,
+};
+use crate::record::ProjectRoot;
+use crate::report::format::count;
+use crate::run::Prepared;
+use crate::spec::Loaded;
+use crate::ui::cli::Shard;
+use crate::ui::error::Error;
+use crate::ui::plan::PlannedShard;
+use crate::worker::backend;
+
+/// How a matrix was divided when it was submitted, so that every job divides it alike: `.perfrun/shards.json` of a job's root.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Division {
+    /// How many shards.
+    pub(super) of: u32,
+    /// The shard of each group.
+    pub(super) groups: Vec<u32>,
+}
+
+impl Division {
+    /// The file below a root.
+    pub(super) const FILE: &str = ".perfrun/shards.json";
+
+    /// By what is known of this machine: its reports, or the costs of models and its speed.
+    ///
+    /// # Errors
+    ///
+    /// More shards than there are sets of cells that must stay together.
+    pub(super) fn by_this_machine(
+        prepared: &Prepared,
+        loaded: &Loaded,
+        of: u32,
+        place: &ProjectRoot,
+    ) -> Result<Self, Error> {
+        let expected = forecasts(&loaded.experiment, prepared, place);
+        Self::by(prepared, loaded, of, &[expected], &format!("{of} shards are too many"))
+    }
+
+    /// That of the job that a specification lies in; else one that is the same on every machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Division::by_this_machine`].
+    pub(super) fn of_shard(prepared: &Prepared, loaded: &Loaded, shard: Shard) -> Result<Self, Error> {
+        let root = ProjectRoot::of(&loaded.folder.join("x"))?.root;
+        let submitted = plain_file::text(&root.join(Self::FILE)).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let fits = |it: &Division| it.of == shard.of && it.groups.len() == prepared.plan.groups.len();
+        match submitted.filter(fits) {
+            Some(division) => Ok(division),
+            None => Self::of_any_machine(prepared, loaded, shard.of, &format!("--shard {shard} selects no cell")),
+        }
+    }
+
+    /// The same on every machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`Division::by_this_machine`], in these words.
+    pub(super) fn of_any_machine(prepared: &Prepared, loaded: &Loaded, of: u32, message: &str) -> Result<Self, Error> {
+        Self::by(prepared, loaded, of, &forecasts_of_any_machine(&loaded.experiment, prepared), message)
+    }
+
+    /// How many shards there may be.
+    pub(super) fn most(prepared: &Prepared, loaded: &Loaded) -> u32 {
+        let divided = plan::shards_of_groups(&loaded.experiment, &prepared.plan, &[], u32::MAX);
+        divided.err().map_or(1, |TooManyShards { sets }| sets)
+    }
+
+    fn by(
+        prepared: &Prepared,
+        loaded: &Loaded,
+        of: u32,
+        expected: &[Vec<Option<CellForecast>>],
+        message: &str,
+    ) -> Result<Self, Error> {
+        let groups = plan::shards_of_groups(&loaded.experiment, &prepared.plan, expected, of);
+        let groups = groups.map_err(|TooManyShards { sets }| {
+            let sets = count(u64::from(sets), "set");
+            let help = format!("the cells form {sets} that must stay together, so there are at most that many shards");
+            Error::refused(message, help)
+        })?;
+        Ok(Division { of, groups })
+    }
+
+    /// The shards, each with the time that it will take on a machine like this one.
+    pub(super) fn planned(
+        &self,
+        prepared: &Prepared,
+        experiment: &Experiment,
+        place: &ProjectRoot,
+    ) -> Vec<PlannedShard> {
+        let expected = forecasts(experiment, prepared, place);
+        let environment = backend::of(&experiment.backend).environment();
+        let one = |index: u32| {
+            let (mut plan, shard) = (prepared.plan.clone(), Shard { index, of: self.of });
+            // Where it is measured there may be devices that are not here.
+            let elsewhere: Vec<bool> = plan.cells.iter().map(|cell| plan.is_run_somewhere(cell)).collect();
+            plan.cells.iter_mut().zip(elsewhere).filter(|(_, is)| *is).for_each(|(cell, _)| cell.skip = None);
+            leave_out_others(&mut plan, &self.groups, shard);
+            plan::place_controls(&mut plan, experiment.compare.aa);
+            let runs = typical_runs(experiment, &plan);
+            let time = environment.on_machine(|| estimate_before_measuring(experiment, &plan, runs, &expected));
+            PlannedShard { shard, cells: plan.runnable().count(), time }
+        };
+        (0..self.of).map(one).collect()
+    }
+}
+
+/// Marks the cells of other shards as skipped; the shard of each group is given.
+pub(super) fn leave_out_others(plan: &mut Plan, shards: &[u32], shard: Shard) {
+    let is_other = |cell: &Cell| shards[cell.group as usize] != shard.index;
+    let left_out = plan.cells.iter().enumerate().filter(|(_, cell)| is_other(cell)).map(|(index, _)| index).collect();
+    leave_out(plan, left_out, format!("not in shard {shard}"));
+}
+
+/// Marks cells as left out by the user.
+pub(super) fn leave_out(plan: &mut Plan, cells: Vec<usize>, reason: String) {
+    let skip = Skip { kind: SkipKind::Selection, reason, remedy: None };
+    for index in cells {
+        plan.mark_skipped(index, skip.clone());
+    }
+}

@@ -1,0 +1,114 @@
+//! The records of a matrix's shards in one folder: that of a submitted job, of records, or of exported archives.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::job::Job;
+use crate::data::scratch::Scratch;
+use crate::record::{FORMAT, Manifest, archive};
+use crate::ui::cli::Shard;
+use crate::ui::error::Error;
+
+/// What is there of each shard.
+pub(in crate::commands) struct Gathered {
+    /// Every shard that there is, in order, with what was found of it.
+    pub(in crate::commands) shards: BTreeMap<u32, Found>,
+    /// How many there are.
+    pub(in crate::commands) of: u32,
+    /// Holds what was in archives.
+    _unpacked: Option<Scratch>,
+}
+
+/// The record of a shard.
+#[derive(Clone, Debug)]
+pub(in crate::commands) struct Found {
+    pub(in crate::commands) folder: PathBuf,
+    pub(in crate::commands) manifest: Manifest,
+}
+
+impl Gathered {
+    /// The shards whose record is complete, and those without one.
+    pub(in crate::commands) fn complete(&self) -> Vec<&Found> {
+        self.shards.values().filter(|found| found.manifest.findings.complete).collect()
+    }
+
+    pub(in crate::commands) fn missing(&self) -> Vec<Shard> {
+        let is_complete = |index: &u32| self.shards.get(index).is_some_and(|found| found.manifest.findings.complete);
+        (0..self.of).filter(|index| !is_complete(index)).map(|index| Shard { index, of: self.of }).collect()
+    }
+}
+
+/// Looks into a folder; of each shard the newest record that is complete counts, else the newest.
+///
+/// # Errors
+///
+/// A folder in which there is nothing of a shard, and an archive that cannot be read.
+pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
+    if folder.join(Job::FILE).is_file() {
+        return Ok(of_job(folder, &Job::read(folder)?));
+    }
+    let archives = entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".tar.zst"));
+    let archives: Vec<PathBuf> = archives.collect();
+    let unpacked = if archives.is_empty() { None } else { Some(unpack(&archives)?) };
+    let places = match &unpacked {
+        Some(scratch) => {
+            entries(scratch.path()).iter().flat_map(|one| entries(one)).map(|top| top.join("record")).collect()
+        }
+        None => entries(folder),
+    };
+    let found: Vec<(Shard, Found)> = places.into_iter().filter_map(read).collect();
+    let newest = found.iter().max_by(|one, other| one.1.manifest.record.cmp(&other.1.manifest.record));
+    let Some((newest, Found { manifest, .. })) = newest else {
+        let message = format!("{} holds no record of a shard", folder.display());
+        let help = "name a submitted job, a folder of exported archives (`perfrun export`), or the records: perfrun merge RECORD RECORD";
+        return Err(Error::refused(message, help));
+    };
+    let (of, sha256) = (newest.of, manifest.spec.sha256.clone());
+    Ok(Gathered { shards: best(found, of, |manifest| manifest.spec.sha256 == sha256), of, _unpacked: unpacked })
+}
+
+/// What the tasks of a job have left.
+pub(super) fn of_job(folder: &Path, job: &Job) -> Gathered {
+    let records = job.place(folder).records(&job.experiment);
+    let found = entries(&records).into_iter().filter_map(read).collect();
+    let of = job.shards().count() as u32;
+    // Tasks that run in place have their records among all others.
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let began = name.rsplit_once('-').map_or("", |(_, time)| time);
+    let is_of_job =
+        |manifest: &Manifest| manifest.spec.sha256 == job.spec_sha256() && manifest.record.as_str() >= began;
+    Gathered { shards: best(found, of, is_of_job), of, _unpacked: None }
+}
+
+fn best(found: Vec<(Shard, Found)>, of: u32, is_of_job: impl Fn(&Manifest) -> bool) -> BTreeMap<u32, Found> {
+    let mut shards: BTreeMap<u32, Found> = BTreeMap::new();
+    for (shard, found) in found.into_iter().filter(|(shard, found)| shard.of == of && is_of_job(&found.manifest)) {
+        let rank = |found: &Found| (found.manifest.findings.complete, found.manifest.record.clone());
+        if shards.get(&shard.index).is_none_or(|known| rank(known) < rank(&found)) {
+            shards.insert(shard.index, found);
+        }
+    }
+    shards
+}
+
+/// A record of a shard.
+fn read(folder: PathBuf) -> Option<(Shard, Found)> {
+    let manifest = Manifest::read(&folder).ok().filter(|manifest| manifest.format == FORMAT)?;
+    let shard = manifest.restrictions.iter().find_map(|flag| flag.strip_prefix("--shard ")?.parse().ok())?;
+    Some((shard, Found { folder, manifest }))
+}
+
+fn unpack(archives: &[PathBuf]) -> Result<Scratch, Error> {
+    let scratch = Scratch::new().map_err(|source| Error::attempt("cannot make a temporary folder", source))?;
+    for (index, path) in archives.iter().enumerate() {
+        archive::unpack(path, &scratch.path().join(index.to_string()))?;
+    }
+    Ok(scratch)
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    entries
+}

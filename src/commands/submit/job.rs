@@ -1,0 +1,127 @@
+//! A submission: `job.json` in a folder that holds all that its tasks need, and what they leave.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use reading::plain_file;
+use serde::{Deserialize, Serialize};
+
+use crate::record::ProjectRoot;
+use crate::ui::cli::Shard;
+use crate::ui::error::Error;
+use crate::vocabulary::quantity::Nanos;
+
+/// `job.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::commands) struct Job {
+    pub(super) format: u32,
+    pub(in crate::commands) experiment: String,
+    /// What is measured.
+    pub(super) work: Work,
+    /// perfrun on the nodes, as a shell reads it.
+    pub(super) program: String,
+    /// Each shard, as it was planned.
+    pub(super) planned: Vec<Planned>,
+    /// Every time that tasks were given to the engine.
+    pub(super) submitted: Vec<Submitted>,
+}
+
+/// What tells one job from another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Work {
+    /// The specification, from where tasks run.
+    pub(super) spec: String,
+    /// SHA-256 of the specification as it is understood.
+    pub(super) spec_sha256: String,
+    /// SHA-256 of each file that was copied, by its path from the root.
+    pub(super) files: BTreeMap<String, String>,
+    /// Where tasks run, if that is not the job's folder: the specification starts programs that are not copied.
+    pub(super) root: Option<PathBuf>,
+    /// Arguments of each task beside the shard.
+    pub(super) arguments: Vec<String>,
+}
+
+/// A shard before it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Planned {
+    pub(super) cells: usize,
+    /// How long it takes on a machine like the one that submitted it.
+    pub(super) expected_ns: Option<Nanos>,
+}
+
+/// Tasks that were given to the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Submitted {
+    /// The engine's number.
+    pub(super) id: String,
+    /// That of the job which merges; nothing where it was refused.
+    pub(super) merge: Option<String>,
+    /// Which shards, from 0.
+    pub(super) shards: Vec<u32>,
+}
+
+impl Job {
+    pub(in crate::commands) const FILE: &str = "job.json";
+    pub(super) const FORMAT: u32 = 1;
+
+    /// # Errors
+    ///
+    /// A folder without a job, or with one that cannot be read.
+    pub(in crate::commands) fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(Self::FILE);
+        let text = plain_file::text(&path).map_err(|source| Error::read(&path, source))?;
+        let job: Job = serde_json::from_str(&text).map_err(|error| {
+            let message = format!("{} cannot be read: {error}", path.display());
+            Error::refused(message, "submit the specification again")
+        })?;
+        if job.format == Self::FORMAT && !job.planned.is_empty() {
+            return Ok(job);
+        }
+        let message = format!("{} is in format {}, which this perfrun does not read", path.display(), job.format);
+        Err(Error::refused(message, "use the perfrun that submitted it"))
+    }
+
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(self).map_err(|error| Error::Internal(error.to_string()))?;
+        Ok(crate::record::write_whole(&folder.join(Self::FILE), &text)?)
+    }
+
+    pub(in crate::commands) fn spec_sha256(&self) -> &str {
+        &self.work.spec_sha256
+    }
+
+    /// The shards, in order.
+    pub(in crate::commands) fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        let of = self.planned.len() as u32;
+        (0..of).map(move |index| Shard { index, of })
+    }
+
+    /// Where its tasks run, and leave their records.
+    pub(in crate::commands) fn place(&self, folder: &Path) -> ProjectRoot {
+        ProjectRoot { root: self.work.root.clone().unwrap_or_else(|| folder.to_owned()) }
+    }
+
+    /// The log of a shard's task.
+    pub(super) fn log(folder: &Path, shard: Shard) -> PathBuf {
+        folder.join("logs").join(format!("task-{}.log", shard.index))
+    }
+}
+
+/// The folder of jobs: as it was named, else below the project's root.
+pub(super) fn folder_of_jobs(place: &ProjectRoot, stage: Option<&Path>) -> PathBuf {
+    stage.map_or_else(|| place.root.join(".perfrun/jobs"), Path::to_owned)
+}
+
+/// Every job below a folder, the newest first.
+pub(super) fn jobs(folder: &Path) -> Vec<(PathBuf, Job)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut jobs: Vec<(PathBuf, Job)> =
+        entries.map(|entry| entry.path()).filter_map(|path| Some((path.clone(), Job::read(&path).ok()?))).collect();
+    let time = |path: &Path| Some(path.file_name()?.to_string_lossy().rsplit_once('-')?.1.to_owned());
+    jobs.sort_by_cached_key(|job| Reverse(time(&job.0)));
+    jobs
+}

@@ -1,0 +1,110 @@
+//! What the tasks of a job need, in one folder that nodes can see: the specification, models and data, each copied once, by
+//! its hash. What is in the folder never changes, whatever becomes of the originals while jobs wait.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::data::digest;
+use crate::record::revision::{self, Revision};
+use crate::record::{ProjectRoot, write_whole};
+use crate::run;
+use crate::spec::Loaded;
+use crate::ui::Ui;
+use crate::ui::error::Error;
+
+use super::super::shards::Division;
+
+/// The files of a specification below its root, by their paths from there, with their hashes; others are named.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub(super) fn files(
+    loaded: &Loaded,
+    spec: &Path,
+    place: &ProjectRoot,
+    ui: &Ui,
+) -> Result<BTreeMap<String, String>, Error> {
+    let spec = std::path::absolute(spec).map_err(|source| Error::read(spec, source))?;
+    let mut files = BTreeMap::new();
+    for path in run::files_of(&loaded.experiment).into_iter().chain([spec]) {
+        let below = plain(&path);
+        let Ok(name) = below.strip_prefix(&place.root) else {
+            ui.note(&format!("{} lies outside {}: nodes must see it there", path.display(), place.root.display()));
+            continue;
+        };
+        let hash = digest::of_file(&path).map_err(|source| Error::read(&path, source))?;
+        files.insert(name.to_string_lossy().into_owned(), hash);
+    }
+    Ok(files)
+}
+
+/// A path without `..`, as far as that can be told from its text.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => _ = plain.pop(),
+            std::path::Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Fills a job's folder: files, the commit, how the matrix is divided.
+///
+/// # Errors
+///
+/// What cannot be copied or written, or has changed meanwhile.
+pub(super) fn fill(
+    folder: &Path,
+    store: &Path,
+    files: &BTreeMap<String, String>,
+    division: &Division,
+    place: &ProjectRoot,
+) -> Result<(), Error> {
+    for (name, hash) in files {
+        let kept = kept(store, &place.root.join(name), hash)?;
+        let target = folder.join(name);
+        make_folder(target.parent().unwrap_or(folder))?;
+        // A file system without links gets copies.
+        fs::hard_link(&kept, &target)
+            .or_else(|_| fs::copy(&kept, &target).map(|_| ()))
+            .map_err(|source| Error::write(&target, source))?;
+    }
+    let paths: Vec<PathBuf> = files.keys().map(|name| place.root.join(name)).collect();
+    // Without git there is no commit to name.
+    let revision = revision::current(&place.root, &paths).unwrap_or_default();
+    make_folder(&folder.join(".perfrun"))?;
+    write_json(&folder.join(Revision::FILE), &revision)?;
+    write_json(&folder.join(Division::FILE), division)
+}
+
+/// The file of that hash in the store.
+fn kept(store: &Path, from: &Path, hash: &str) -> Result<PathBuf, Error> {
+    let kept = store.join(hash);
+    if kept.is_file() {
+        return Ok(kept);
+    }
+    make_folder(store)?;
+    let copy = tempfile::NamedTempFile::new_in(store).map_err(|source| Error::write(store, source))?;
+    fs::copy(from, copy.path()).map_err(|source| Error::write(&kept, source))?;
+    let found = digest::of_file(copy.path()).map_err(|source| Error::read(copy.path(), source))?;
+    if found != hash {
+        let message = format!("{} changed while it was copied", from.display());
+        return Err(Error::refused(message, "submit again once nothing writes it"));
+    }
+    copy.persist(&kept).map_err(|error| Error::write(&kept, error.error))?;
+    Ok(kept)
+}
+
+pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))
+}
+
+fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let text = serde_json::to_vec(value).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(write_whole(path, &text)?)
+}

@@ -1,0 +1,103 @@
+//! How far a job is: what the engine says of its tasks, and what records there are.
+
+use std::path::Path;
+
+use super::gather::{Found, of_job};
+use super::job::Job;
+use super::slurm::{self, Task};
+use crate::record::Arm;
+use crate::ui::cli::Shard;
+use crate::ui::submit::{ShardRow, State};
+
+/// A job, as it stands.
+pub(super) struct Status {
+    pub(super) rows: Vec<ShardRow>,
+    /// What could not be asked.
+    pub(super) problem: Option<String>,
+}
+
+impl Status {
+    pub(super) fn of(folder: &Path, job: &Job) -> Self {
+        let gathered = of_job(folder, job);
+        let (tasks, problem) = slurm::tasks(job);
+        let rows = job.shards().zip(&job.planned).map(|(shard, planned)| ShardRow {
+            shard,
+            cells: planned.cells,
+            expected: planned.expected_ns,
+            state: state(folder, job, shard, gathered.shards.get(&shard.index), tasks.get(&shard.index)),
+        });
+        Status { rows: rows.collect(), problem }
+    }
+
+    /// The shards without a complete record, whose tasks are over.
+    pub(super) fn missing(&self) -> Vec<u32> {
+        let is_over = |row: &&ShardRow| matches!(row.state, State::Ended { .. } | State::Unknown { .. });
+        self.rows.iter().filter(is_over).map(|row| row.shard.index).collect()
+    }
+
+    /// Nothing of it waits or runs.
+    pub(super) fn is_over(&self) -> bool {
+        self.rows.iter().all(|row| !matches!(row.state, State::Waiting { .. } | State::Running { .. }))
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.rows.iter().all(|row| matches!(row.state, State::Measured { .. }))
+    }
+}
+
+fn state(folder: &Path, job: &Job, shard: Shard, found: Option<&Found>, task: Option<&Task>) -> State {
+    if let Some(found) = found.filter(|found| found.manifest.findings.complete) {
+        return State::Measured { machine: found.manifest.host.cpu.clone() };
+    }
+    let Some(task) = task else {
+        return State::Unknown { why: unknown(folder, shard) };
+    };
+    if task.state == "PENDING" {
+        return State::Waiting { why: slurm::waits_for(&task.reason).to_owned() };
+    }
+    if task.is_under_way() {
+        let (done, of) = found.map_or((0, 0), progress);
+        // Another perfrun may have the node.
+        let said = slurm::last_line(folder, shard).filter(|line| done == 0 && line.starts_with("waiting"));
+        return State::Running { node: task.node.clone(), done, of, said };
+    }
+    State::Ended { why: why_ended(folder, job, shard, task) }
+}
+
+fn why_ended(folder: &Path, job: &Job, shard: Shard, task: &Task) -> String {
+    let last = slurm::last_line(folder, shard);
+    slurm::why_ended(task, &job.program, &job.place(folder).root, last.as_deref())
+}
+
+/// Why a shard has no record, as far as the engine or its log can tell.
+pub(in crate::commands) fn why_missing(folder: &Path, shard: Shard) -> Option<String> {
+    let job = Job::read(folder).ok()?;
+    let (tasks, problem) = slurm::tasks(&job);
+    match tasks.get(&shard.index) {
+        Some(task) if task.is_under_way() => Some(format!("its task is {}", task.state.to_lowercase())),
+        Some(task) => Some(why_ended(folder, &job, shard, task)),
+        None => problem.or_else(|| Some(unknown(folder, shard))),
+    }
+}
+
+/// The engine does not know the task any more.
+fn unknown(folder: &Path, shard: Shard) -> String {
+    let has_logs = || std::fs::read_dir(folder.join("logs")).is_ok_and(|mut logs| logs.next().is_some());
+    match slurm::last_line(folder, shard) {
+        Some(line) => format!("Slurm no longer knows its task, which said: {line}"),
+        None if has_logs() => "cancelled before it started".to_owned(),
+        None => {
+            format!("no task left a log: do nodes see {}? --stage names a folder that they share", folder.display())
+        }
+    }
+}
+
+/// Runs that are done, and as many as there will be at most.
+fn progress(found: &Found) -> (u64, u64) {
+    let plan = &found.manifest.plan;
+    let arms = plan.runnable().count() + plan.controls.len();
+    let files = std::fs::read_dir(found.folder.join("journal")).into_iter().flatten().flatten();
+    let pilot = format!("-{}-", Arm::Pilot.name());
+    let done = files.filter(|file| !file.file_name().to_string_lossy().contains(&pilot)).count();
+    (done as u64, arms as u64 * u64::from(plan.runs))
+}

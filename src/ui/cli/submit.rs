@@ -1,0 +1,82 @@
+//! Arguments of `submit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Overrides;
+
+/// Who starts the jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// A job array, and a job that merges.
+    Slurm,
+    /// An Indexed Job (with `--print`).
+    Kubernetes,
+    /// A workflow of GitHub Actions (with `--print`).
+    Github,
+}
+
+/// Arguments of `submit`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+A job lies in `.perfrun/jobs/` with its specification, models and data, which are copied once, by hash. `perfrun merge JOB` \
+merges what is there, and names the shards that are missing. The same command again submits the missing shards alone.
+
+Exit code 3: shards are missing, or cells failed.")]
+pub struct SubmitArgs {
+    /// The specification.
+    #[arg(value_name = "SPEC", required_unless_present = "status")]
+    pub spec: Option<PathBuf>,
+    /// Who starts the jobs.
+    #[arg(long, value_name = "ENGINE", required_unless_present = "status")]
+    pub to: Option<Engine>,
+    /// How many jobs [default: one for each half hour, at most 16].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub shards: Option<u32>,
+    /// Changes to the specification.
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Slurm's partition.
+    #[arg(long, value_name = "NAME")]
+    pub partition: Option<String>,
+    /// At most so many jobs at the same time.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub array_limit: Option<u32>,
+    /// Another option of sbatch, such as `--option account=ml` or `--option time=2:00:00`; can be repeated.
+    #[arg(long, value_name = "KEY[=VALUE]")]
+    pub option: Vec<String>,
+    /// Folder for the jobs, on a file system that the nodes share [default: `.perfrun/jobs`].
+    #[arg(long, value_name = "DIR")]
+    pub stage: Option<PathBuf>,
+    /// perfrun on the nodes: a path, or for GitHub what pip installs [default: the path of this one; for GitHub `perfrun`].
+    #[arg(long, value_name = "PROGRAM")]
+    pub program: Option<String>,
+    /// Kubernetes: the image, with perfrun as its entry point.
+    #[arg(long, value_name = "IMAGE", required_if_eq("to", "kubernetes"))]
+    pub image: Option<String>,
+    /// Kubernetes: the claim of the volume that holds the project, and gets its records.
+    #[arg(long, value_name = "CLAIM", default_value = "perfrun")]
+    pub volume: String,
+    /// Kubernetes: processors of a job, which it has for itself.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
+    pub cpus: u32,
+    /// Kubernetes: memory of a job.
+    #[arg(long, value_name = "SIZE", default_value = "8Gi")]
+    pub memory: String,
+    /// Kubernetes: a label of the nodes, such as `node.kubernetes.io/instance-type=c7i.xlarge`; can be repeated.
+    #[arg(long, value_name = "LABEL=VALUE")]
+    pub node_selector: Vec<String>,
+    /// Print what would be submitted.
+    #[arg(long, conflicts_with = "wait")]
+    pub print: bool,
+    /// Wait until all jobs have ended and are merged.
+    #[arg(long)]
+    pub wait: bool,
+    /// Submit again although everything is measured.
+    #[arg(long)]
+    pub again: bool,
+    /// Show the shards of a job, of the newest where none is named.
+    #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with_all = ["spec", "to", "print", "again"])]
+    pub status: Option<Option<PathBuf>>,
+}

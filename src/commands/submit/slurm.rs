@@ -215,13 +215,19 @@ fn of_squeue(text: &str) -> BTreeMap<u32, Task> {
     text.lines().filter_map(task).collect()
 }
 
+/// Of `2:0`, code and signal, the code; `0:53` is Slurm's own where it cannot make a task's log.
+fn code(text: &str) -> Option<i32> {
+    let (code, signal) = text.split_once(':')?;
+    if signal == "53" { Some(NOT_VISIBLE) } else { code.parse().ok() }
+}
+
 /// `123_3|CANCELLED by 0|0:15|node1` a line.
 fn of_sacct(text: &str) -> BTreeMap<u32, Task> {
     let task = |line: &str| {
         let mut parts = line.split('|').map(str::trim);
         let index = parts.next()?.rsplit_once('_')?.1.parse().ok()?;
         let state = parts.next()?.split(' ').next()?.to_owned();
-        let code = parts.next()?.split(':').next()?.parse().ok();
+        let code = code(parts.next()?);
         let node = parts.next().filter(|node| *node != "None assigned").unwrap_or_default().to_owned();
         Some((index, Task { state, node, code, ..Task::default() }))
     };
@@ -233,7 +239,7 @@ fn of_scontrol(text: &str) -> BTreeMap<u32, Task> {
     let task = |line: &str| {
         let value = |key: &str| line.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
         let index = value("ArrayTaskId")?.parse().ok()?;
-        let code = value("ExitCode").and_then(|code| code.split(':').next()?.parse().ok());
+        let code = value("ExitCode").and_then(code);
         let node = value("NodeList").filter(|node| *node != "(null)").unwrap_or_default().to_owned();
         Some((index, Task { state: value("JobState")?.to_owned(), node, code, ..Task::default() }))
     };
@@ -274,12 +280,23 @@ pub(super) fn waits_for(reason: &str) -> &str {
     }
 }
 
+/// Characters of what a log says.
+const MOST_SAID: usize = 300;
+
 /// What a shard's log says last: the message of an error, else its last line.
 pub(super) fn last_line(folder: &Path, shard: Shard) -> Option<String> {
     let text = reading::plain_file::text(&Job::log(folder, shard)).ok()?;
-    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let said = lines().rfind(|line| line.starts_with('×')).or_else(|| lines().next_back())?;
-    Some(said.trim_start_matches('×').trim().chars().take(200).collect())
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let Some(first) = lines.iter().rposition(|line| line.starts_with('×')) else {
+        return lines.last().map(|line| line.chars().take(MOST_SAID).collect());
+    };
+    // An error goes on in lines that begin with a rule, or with the arrow to its cause.
+    let goes_on = |line: &&&str| line.starts_with(['│', '╰', '├']);
+    let rest = lines[first + 1..].iter().take_while(goes_on);
+    let words = std::iter::once(&lines[first])
+        .chain(rest)
+        .map(|line| line.trim_start_matches(['×', '│', '╰', '├', '─', '▶', ' ']));
+    Some(words.collect::<Vec<_>>().join(" ").chars().take(MOST_SAID).collect())
 }
 
 #[cfg(test)]
@@ -305,6 +322,7 @@ mod tests {
         );
         let line = "JobId=13 ArrayJobId=12 ArrayTaskId=1 JobName=x JobState=FAILED Reason=NonZeroExitCode ExitCode=66:0 NodeList=vm";
         assert_eq!(of_scontrol(line), BTreeMap::from([(1, task("FAILED", "", "vm", Some(66)))]));
+        assert_eq!([code("0:53"), code("2:0"), code("")], [Some(NOT_VISIBLE), Some(2), None]);
         assert!(of_scontrol("JobId=12 ArrayTaskId=2-7%4 JobState=PENDING ExitCode=0:0 NodeList=(null)").is_empty());
     }
 

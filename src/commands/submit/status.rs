@@ -65,8 +65,16 @@ fn state(folder: &Path, job: &Job, shard: Shard, found: Option<&Found>, task: Op
 }
 
 fn why_ended(folder: &Path, job: &Job, shard: Shard, task: &Task) -> String {
-    let last = slurm::last_line(folder, shard);
+    let last = slurm::last_line(folder, shard).or_else(|| full(folder));
     slurm::why_ended(task, &job.program, &job.place(folder).root, last.as_deref())
+}
+
+/// A file system without room takes no log either.
+fn full(folder: &Path) -> Option<String> {
+    const LITTLE: u64 = 1 << 20;
+    let found = rustix::fs::statvfs(folder).ok()?;
+    let is_full = found.f_bavail.saturating_mul(found.f_frsize) < LITTLE;
+    is_full.then(|| format!("the file system of {} is full", folder.display()))
 }
 
 /// Why a shard has no record, as far as the engine or its log can tell.

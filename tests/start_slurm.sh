@@ -2,6 +2,11 @@
 # A Slurm of one node on this machine from Debian's packages, for the tests of `perfrun submit`: start_slurm.sh [start|stop].
 # As root; its state lies below /run and /var/spool.
 set -euo pipefail
+conf=/etc/slurm/slurm.conf
+if [ -f $conf ] && ! grep -q '^ClusterName=perfrun-tests$' $conf; then
+  echo "$conf is not of these tests: a Slurm is set up here already" >&2
+  exit 0
+fi
 node=$(hostname -s)
 if [ "${1:-start}" = stop ]; then
   for d in slurmd slurmctld; do [ -f /run/$d.pid ] && kill "$(cat /run/$d.pid)" 2>/dev/null || true; done
@@ -13,8 +18,8 @@ install -d -o munge -g munge /run/munge /var/log/munge
 install -d /var/spool/slurmctld /var/spool/slurmd /etc/slurm
 [ -f /etc/munge/munge.key ] || mungekey --create
 munge -n 2>/dev/null | unmunge >/dev/null 2>&1 || runuser -u munge -- /usr/sbin/munged
-cat >/etc/slurm/slurm.conf <<C
-ClusterName=one
+cat >$conf <<C
+ClusterName=perfrun-tests
 SlurmctldHost=$node
 AuthType=auth/munge
 ProctrackType=proctrack/linuxproc

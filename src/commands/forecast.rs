@@ -108,8 +108,9 @@ impl<'a> Here<'a> {
     /// What the inferences of cells that run on the CPU cost.
     fn costs(&self, is_open: impl Fn(usize) -> bool) -> HashMap<(ModelIndex, InputIndex), Work> {
         let plan = &self.prepared.plan;
+        let is_run = plan.run_somewhere();
         let of = |(index, cell): (usize, &Cell)| {
-            let is_asked = is_open(index) && plan.is_run_somewhere(cell) && self.is_on_cpu(cell);
+            let is_asked = is_open(index) && is_run[index] && self.is_on_cpu(cell);
             is_asked.then_some((cell.model(), cell.input()))
         };
         costs(self.prepared, plan.cells.iter().enumerate().filter_map(of).collect())
@@ -161,7 +162,7 @@ impl<'a> Here<'a> {
 
     /// Arithmetic, and then what is moved.
     fn by_costs(&self, cell: &Cell, costs: &HashMap<(ModelIndex, InputIndex), Work>) -> Option<CellForecast> {
-        if !self.is_on_cpu(cell) || !self.prepared.plan.is_run_somewhere(cell) {
+        if !self.is_on_cpu(cell) {
             return None;
         }
         let work = costs.get(&(cell.model(), cell.input()))?;

@@ -1,9 +1,11 @@
 //! `perfrun merge`: several records of one specification as one record, with its report.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use reading::plain_file;
 
+use super::records;
 use super::report::{Destination, Wanted, choose};
 use super::submit::{self, Gathered, gather};
 use crate::record::merge::{MergeError, Part, merge};
@@ -15,45 +17,54 @@ use crate::vocabulary::name::is_name;
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
-    let [one] = &arguments.records[..] else {
-        let parts = arguments.records.iter().map(|text| part(&place, text)).collect::<Result<Vec<_>, Error>>()?;
-        return write(&place, &parts, arguments, ui);
-    };
-    let folder = Path::new(one);
-    if place.record(one).is_some() || !folder.is_dir() {
-        let help = "name at least two records, or the folder of a submitted job or of exported shards";
-        return Err(Error::refused(format!("there is nothing to merge with {one}"), help));
+    let (mut parts, mut missing) = (Vec::new(), Vec::new());
+    let mut is_of_shards = false;
+    for text in &arguments.records {
+        let (name, path) = named(&place, text);
+        if place.record(path).is_some() || !Path::new(path).is_dir() {
+            parts.push(part_of(records::open(&place, path)?, name));
+            continue;
+        }
+        is_of_shards = true;
+        let gathered = gather(Path::new(path))?;
+        let of = name.map_or_else(String::new, |name| format!("{name} "));
+        let known = submit::why_missing(Path::new(path));
+        let why = |shard: &Shard| format!("{of}{}", why_missing(&gathered, *shard, &known));
+        missing.extend(gathered.missing().iter().map(why));
+        for found in gathered.complete() {
+            parts.push(part_of(Record::open(&found.folder)?, name));
+        }
     }
-    let gathered = gather(folder)?;
-    let missing: Vec<String> = gathered.missing().iter().map(|shard| why_missing(folder, &gathered, *shard)).collect();
-    let parts = gathered.complete().into_iter().map(|found| Ok(part_of(Record::open(&found.folder)?, None)));
-    let parts = parts.collect::<Result<Vec<_>, Error>>()?;
-    if parts.is_empty() {
-        let help = missing.join("\n");
-        return Err(Error::refused(format!("no shard of {one} is measured"), help));
+    match parts.as_slice() {
+        [] => return Err(Error::refused("no shard is measured", missing.join("\n"))),
+        [_] if !is_of_shards => {
+            let help = "name at least two records, or the folder of a submitted job or of exported shards";
+            return Err(Error::refused(format!("there is nothing to merge with {}", arguments.records[0]), help));
+        }
+        _ => {}
     }
-    tell_machines(&parts, ui);
+    if is_of_shards && arguments.records.len() == 1 {
+        tell_machines(&parts, ui);
+    }
     let code = write(&place, &parts, arguments, ui)?;
-    let count = missing.len();
     for line in &missing {
         ui.labelled("missing", line);
     }
-    if count > 0 {
-        let are = if count == 1 { "is" } else { "are" };
-        ui.note(&format!(
-            "{count} of {} shards {are} missing; the report has the others, and lies with the record",
-            gathered.of
-        ));
-        return Ok(code.worst(ExitCode::RunsFailed));
+    match missing.len() {
+        0 => Ok(code),
+        count => {
+            let are = if count == 1 { "shard is" } else { "shards are" };
+            ui.note(&format!("{count} {are} missing; the report has the others, and lies with the record"));
+            Ok(code.worst(ExitCode::RunsFailed))
+        }
     }
-    Ok(code)
 }
 
 /// `3/8: cancelled ...`.
-fn why_missing(folder: &Path, gathered: &Gathered, shard: Shard) -> String {
+fn why_missing(gathered: &Gathered, shard: Shard, known: &BTreeMap<u32, String>) -> String {
     let found = gathered.shards.get(&shard.index);
     let left = found.map_or_else(|| "no record".to_owned(), |_| "its record is not complete".to_owned());
-    match submit::why_missing(folder, shard) {
+    match known.get(&shard.index) {
         Some(why) => format!("{shard}: {left}; {why}"),
         None => format!("{shard}: {left}"),
     }
@@ -111,13 +122,13 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
     Ok(super::run::outcome(&record).worst(goals))
 }
 
-/// A record, and the name of its machine: as it is given, or made of the processor.
-fn part(place: &ProjectRoot, text: &str) -> Result<Part, Error> {
+/// The name of a machine, where one stands before a record or folder.
+fn named<'a>(place: &ProjectRoot, text: &'a str) -> (Option<&'a str>, &'a str) {
     let named = text.split_once('=').filter(|(name, _)| is_name(name) && place.record(text).is_none());
-    let record = super::records::open(place, named.map_or(text, |(_, record)| record))?;
-    Ok(part_of(record, named.map(|(name, _)| name)))
+    named.map_or((None, text), |(name, record)| (Some(name), record))
 }
 
+/// A record, with the name of its machine: as it is given, or made of the processor.
 fn part_of(record: Record, name: Option<&str>) -> Part {
     let Record { manifest, runs, .. } = record;
     let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));

@@ -37,6 +37,7 @@ mod stat;
 mod step_summary;
 mod submit;
 mod trace;
+mod track;
 mod validate;
 mod verify;
 mod zoo;
@@ -79,7 +80,10 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Submit(arguments) => submit::run(&arguments, ui),
         Command::List(arguments) => list::list(&arguments, ui),
         Command::Clean(arguments) => list::clean(&arguments, ui),
-        Command::Export(arguments) => archive::export(&arguments, ui),
+        Command::Export(arguments) => match &arguments.to {
+            Some(client) => track::export(client, &arguments),
+            None => archive::export(&arguments, ui),
+        },
         Command::Import(arguments) => archive::import(&arguments, ui),
         Command::Stat(arguments) => stat::run(&arguments, ui),
         Command::Inspect(arguments) => inspect::run(&arguments, ui),

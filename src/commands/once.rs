@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::data::digest;
 use crate::machine::host;
+use crate::prepare::runtime::Libraries;
 use crate::record::{FORMAT, Manifest, ProjectRoot, provenance};
 use crate::run;
 use crate::spec::Loaded;
@@ -17,16 +18,17 @@ pub(super) enum Earlier {
     Unfinished(PathBuf),
 }
 
-/// The newest record of the same specification, files and selection that is complete, else one that can be gone on with here.
+/// The newest record of the same specification, files, libraries and selection that is complete, else one that can be gone on
+/// with here.
 ///
 /// # Errors
 ///
-/// A model or an input that cannot be read.
+/// A model, an input or a library that cannot be read.
 pub(super) fn earlier(
     place: &ProjectRoot,
     loaded: &Loaded,
     restrictions: &[String],
-    quick: bool,
+    libraries: &Libraries,
 ) -> Result<Option<Earlier>, Error> {
     let sha256 = digest::of_text(&loaded.canonical.to_string());
     let here = provenance::machine(&host::describe());
@@ -36,10 +38,11 @@ pub(super) fn earlier(
         let Ok(manifest) = Manifest::read(&folder) else { continue };
         let is_same = manifest.spec.sha256 == sha256
             && manifest.restrictions == restrictions
-            && manifest.quick == quick
+            && manifest.experiment.profile == loaded.experiment.profile
+            && manifest.machines.is_empty()
             && manifest.perfrun == env!("CARGO_PKG_VERSION")
             && manifest.format == FORMAT;
-        if !is_same || run::changed_file(&manifest, &loaded.experiment)?.is_some() {
+        if !is_same || run::changed_subject(&manifest, &loaded.experiment, libraries)?.is_some() {
             continue;
         }
         if manifest.findings.complete {

@@ -20,7 +20,6 @@ use crate::prepare::runtime;
 use crate::record::provenance::{self, Facts};
 use crate::record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
 use crate::report::format::percent;
-use crate::run::error::PrepareError;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
 use crate::spec::Loaded;
@@ -90,23 +89,6 @@ pub(super) fn one(
         })?;
         return resume(&folder, arguments, interrupts, ui);
     }
-    let earlier = match arguments.once {
-        true => once::earlier(place, loaded, &restrictions, arguments.overrides.quick)?,
-        false => None,
-    };
-    match earlier {
-        Some(Earlier::Complete(folder)) => {
-            ui.labelled("complete", &format!("{} has measured this already", place.relative(&folder)));
-            return Ok(outcome(&Record::open(&folder)?));
-        }
-        Some(Earlier::Unfinished(folder)) => match resume(&folder, arguments, interrupts, ui) {
-            Err(Error::Prepare(changed @ PrepareError::Changed { .. })) => {
-                ui.note(&format!("{changed}; measuring from the beginning"));
-            }
-            resumed => return resumed,
-        },
-        None => {}
-    }
     let mut prepared = run::prepare(&loaded.experiment)?;
     specs::select(&mut prepared, loaded, &arguments.overrides)?;
     if arguments.require_devices {
@@ -126,6 +108,12 @@ pub(super) fn one(
     let target = super::report::target(place, loaded, arguments)?;
     let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    // Not before it is this process's turn: another may be measuring the same.
+    if arguments.once
+        && let Some(code) = once(loaded, &restrictions, (place, &target), arguments, interrupts, (&admission, ui))?
+    {
+        return Ok(code);
+    }
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(ExitCode::Interrupted);
     }
@@ -137,6 +125,36 @@ pub(super) fn one(
     let mut job = run::create(prepared, place, provenance)?;
     job.spread = known_spread(place, &loaded.experiment.name);
     execute(job, place, target, arguments, interrupts, (&admission, ui))
+}
+
+/// What an earlier start of the same left is told, or gone on with; `None` where there is nothing.
+fn once(
+    loaded: &Loaded,
+    restrictions: &[String],
+    (place, target): (&ProjectRoot, &super::report::Target),
+    arguments: &RunArgs,
+    interrupts: &Interrupts,
+    (admission, ui): (&Admission, &Ui),
+) -> Result<Option<ExitCode>, Error> {
+    match once::earlier(place, loaded, restrictions, &admission.libraries)? {
+        None => Ok(None),
+        Some(Earlier::Complete(folder)) => {
+            ui.labelled("complete", &format!("{} has measured this already", place.relative(&folder)));
+            let record = Record::open(&folder)?;
+            let folder = target.folder.as_ref().unwrap_or(&record.folder);
+            let written = super::report::write(&record, Destination::replacing(folder), &arguments.format, &[], ui)?;
+            let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
+            Ok(Some(outcome(&record).worst(goals)))
+        }
+        Some(Earlier::Unfinished(folder)) => {
+            let record = Record::open(&folder)?;
+            let Admission { libraries, command, executable, .. } = admission;
+            let mut job = run::resume(record, libraries, command.clone(), executable.clone())?;
+            job.spread = known_spread(place, &loaded.experiment.name);
+            let target = target.clone();
+            execute(job, place, target, arguments, interrupts, (admission, ui)).map(Some)
+        }
+    }
 }
 
 fn wishes(arguments: &RunArgs) -> Wishes<'_> {

@@ -103,8 +103,10 @@ impl Division {
         let one = |index: u32| {
             let (mut plan, shard) = (prepared.plan.clone(), Shard { index, of: self.of });
             // Where it is measured there may be devices that are not here.
-            let elsewhere: Vec<bool> = plan.cells.iter().map(|cell| plan.is_run_somewhere(cell)).collect();
-            plan.cells.iter_mut().zip(elsewhere).filter(|(_, is)| *is).for_each(|(cell, _)| cell.skip = None);
+            let is_revived = |cell: &Cell| plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Device);
+            let revived: Vec<bool> =
+                plan.cells.iter().zip(plan.run_somewhere()).map(|(it, is)| is && is_revived(it)).collect();
+            plan.cells.iter_mut().zip(revived).filter(|(_, is)| *is).for_each(|(cell, _)| cell.skip = None);
             leave_out_others(&mut plan, &self.groups, shard);
             plan::place_controls(&mut plan, experiment.compare.aa);
             let runs = typical_runs(experiment, &plan);

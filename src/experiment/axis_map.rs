@@ -50,6 +50,16 @@ impl<T: WhenAbsent> AxisMap<T> {
     }
 }
 
+impl AxisMap<String> {
+    /// The same on whatever machine: `cpu` of `cpu@laptop`.
+    pub(crate) fn without_machine(mut self) -> Self {
+        if let Some((device, _)) = self.device().rsplit_once('@') {
+            self[Axis::Devices] = device.to_owned();
+        }
+        self
+    }
+}
+
 impl Point {
     /// The same but for its place on the axis of this index.
     pub(crate) fn moved_to<I: OnAxis + Into<usize>>(self, index: I) -> Self {

@@ -4,7 +4,7 @@
 //! Input: a plan, and what is expected of each cell on a slow and on a fast machine. Output: a shard for each group, the
 //! same on every host, whatever can be run there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use statistics::random::Xoshiro256PlusPlus;
 
@@ -33,7 +33,7 @@ pub(crate) fn shards_of_groups(
     shards: u32,
 ) -> Result<Vec<u32>, TooManyShards> {
     // What a host rules out counts too: another host may not.
-    let arms: Vec<u32> = plan.cells.iter().map(|cell| u32::from(plan.is_run_somewhere(cell))).collect();
+    let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();
     let sets = sets_of_groups(plan, &arms, asks_for_items(experiment));
     let count = sets.iter().flatten().max().map_or(0, |last| last + 1);
     if shards > count {
@@ -56,9 +56,15 @@ pub(crate) fn shards_of_groups(
 }
 
 impl Plan {
-    /// Whether a cell is run where the host allows it: it fits its input, and was not left out.
-    pub(crate) fn is_run_somewhere(&self, cell: &Cell) -> bool {
-        self.skip(cell).is_none_or(|skip| !matches!(skip.kind, SkipKind::Shape | SkipKind::Selection))
+    /// Whether each cell is run where the host allows it: its model takes its input, and it was not left out. The same on every
+    /// host, so by model and input: a host without a device says no more of its cells than that.
+    pub(crate) fn run_somewhere(&self) -> Vec<bool> {
+        let kind = |cell: &Cell| self.skip(cell).map(|skip| skip.kind);
+        let unfit = self.cells.iter().filter(|cell| kind(cell) == Some(SkipKind::Shape));
+        let unfit: BTreeSet<_> = unfit.map(|cell| (cell.model(), cell.input())).collect();
+        let is_run =
+            |cell: &Cell| kind(cell) != Some(SkipKind::Selection) && !unfit.contains(&(cell.model(), cell.input()));
+        self.cells.iter().map(is_run).collect()
     }
 }
 
@@ -224,6 +230,30 @@ mod tests {
     fn is_within(sums: &[f64], ratio: f64) -> bool {
         let most = sums.iter().copied().fold(0.0, f64::max);
         sums.iter().all(|sum| most <= ratio * sum)
+    }
+
+    /// A cell whose device is not here is told by the cells of other devices whether its model takes its input.
+    #[test]
+    fn a_host_without_a_device_divides_as_one_with_it() {
+        let text = "backend: mock\nmodels: [m, n]\ninputs: { batch: [1, 8] }\ndevices: [cpu, cuda]\n";
+        let spec = crate::spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let plan = crate::plan::expand(&spec.experiment).expect("a plan");
+        let skip = |kind| crate::plan::Skip { kind, reason: String::new(), remedy: None };
+        let unfit = |cell: &Cell| cell.model().place() == 0 && cell.input().place() == 1;
+        let with = |is_here: bool| {
+            let mut plan = plan.clone();
+            for index in 0..plan.cells.len() {
+                let cell = plan.cells[index];
+                if cell.device().place() == 1 && !is_here {
+                    plan.mark_skipped(index, skip(SkipKind::Device));
+                } else if unfit(&cell) {
+                    plan.mark_skipped(index, skip(SkipKind::Shape));
+                }
+            }
+            (plan.run_somewhere(), shards_of_groups(&spec.experiment, &plan, &[Vec::new()], 2))
+        };
+        assert_eq!(with(true), with(false));
+        assert_eq!(shards_of_groups(&spec.experiment, &plan, &[], 5), Err(TooManyShards { sets: 2 }));
     }
 
     #[test]

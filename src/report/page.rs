@@ -4,6 +4,7 @@
 //! Input: [`Results`], and figures. Output: plain serialisable values. Deliberately absent: markup, escaping, and
 //! arithmetic beyond choosing what to show.
 
+mod across;
 mod answer;
 mod bounds;
 mod cells;
@@ -67,6 +68,8 @@ pub(crate) struct Page<'a> {
     pub within: Vec<String>,
     /// At which rates the bound is kept, and the number of clients with the most throughput for its latency: a line for each.
     pub load: Vec<String>,
+    /// On how many machines of a merged record each difference holds, a line for each comparison.
+    pub across: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell that was profiled.
     pub profile: Vec<String>,
     /// What was measured, on what, with what, and how it was judged: one line each.
@@ -171,12 +174,13 @@ impl<'a> Page<'a> {
     pub(crate) fn new(results: &'a Results, plots: &Plots) -> Self {
         let reader = &Reader::new(results);
         let figures = |plots: &[Plot]| plots.iter().map(Figure::of).collect::<Vec<_>>();
-        let mut sections = judged::sections(reader);
+        let mut sections = Vec::from_iter(across::section(reader, plots));
+        sections.extend(judged::sections(reader));
         sections.extend(outputs::sections(reader));
         sections.extend(profile::sections(reader));
         sections.extend(metrics::sections(reader));
         sections.extend(facts::sections(reader));
-        let Conclusion { answer, goals, within, load, profile, trust, notices, .. } = Conclusion::of(reader);
+        let Conclusion { answer, goals, within, load, across, profile, trust, notices, .. } = Conclusion::of(reader);
         Page {
             results,
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
@@ -187,6 +191,7 @@ impl<'a> Page<'a> {
             goals,
             within,
             load,
+            across,
             profile,
             facts: facts::facts(reader, &trust),
             trust,
@@ -227,6 +232,8 @@ pub(crate) struct Conclusion {
     pub within: Vec<String>,
     /// What loads of several levels say.
     pub load: Vec<String>,
+    /// On how many machines each difference holds.
+    pub across: Vec<String>,
     /// Where the time goes, a line for each comparison and each cell.
     pub profile: Vec<String>,
     /// Whether the measurement itself can be believed.
@@ -248,6 +255,7 @@ impl Conclusion {
             answer: answer::answer(reader),
             within: bounds::within(reader),
             load: load::lines(reader),
+            across: across::lines(reader.results),
             profile: profile::lines(reader),
             trust: Trust::of(reader),
             notices: notices::notices(reader),

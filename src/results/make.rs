@@ -31,7 +31,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let named = named(&manifest.experiment);
     let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
     let times = cell_times(manifest, latency);
-    Results {
+    let mut results = Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),
         description: manifest.experiment.description.clone(),
@@ -94,7 +94,10 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         tables: manifest.experiment.tables.clone(),
         remarks: remarks::remarks(manifest, summary, judged),
         differing: remarks::differing(manifest, summary),
-    }
+        across: Vec::new(),
+    };
+    results.across = super::across::across(&results);
+    results
 }
 
 /// Where each library was found.

@@ -7,6 +7,7 @@
 //! Compatibility: a format only ever gains fields, readers ignore those that they do not know, and a field that leaves
 //! or changes its meaning makes a new format. The last format is read; a later one is refused.
 
+mod across;
 mod cell;
 mod estimated;
 mod format2;
@@ -43,6 +44,7 @@ pub(crate) use crate::judge::diagnosis::Bound;
 pub use crate::judge::profile::{Arena, Memory};
 pub(crate) use crate::judge::profile::{DROWNED, INFLATED, group as operator_group};
 pub(crate) use crate::judge::summary::{CellShape, LEAST_RUNS};
+pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, FailureSeen, Search, Skipped, Status};
 pub use estimated::Estimated;
@@ -100,6 +102,9 @@ pub struct Results {
     pub disturbances: Vec<Disturbed>,
     /// Each cell against its baseline, by metric.
     pub comparisons: Vec<Compared>,
+    /// The comparisons that several machines of a merged record made, without their machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub across: Vec<AcrossMachines>,
     /// Where the differences of latencies come from, of comparisons whose cells were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explained>,
@@ -223,6 +228,7 @@ impl Results {
             codes: BTreeMap::new(),
             disturbances: Vec::new(),
             comparisons: Vec::new(),
+            across: Vec::new(),
             explanations: Vec::new(),
             controls: Vec::new(),
             detectable_effect: DetectableEffect::default(),

@@ -224,14 +224,33 @@ fn what_changed(
     experiment: &Experiment,
     libraries: &Libraries,
 ) -> Result<Option<String>, PrepareError> {
+    match changed_machine(manifest) {
+        Some(what) => Ok(Some(what)),
+        None => changed_subject(manifest, experiment, libraries),
+    }
+}
+
+/// The machine, or how much of it may be used.
+fn changed_machine(manifest: &Manifest) -> Option<String> {
     let here = host::describe();
     let machine = (provenance::machine(&manifest.host), provenance::machine(&here));
     if let Some(difference) = provenance::differences(&machine.0, &machine.1).first() {
-        return Ok(Some(format!("the machine ({difference})")));
+        return Some(format!("the machine ({difference})"));
     }
-    if manifest.core_sets.is_none() && here.default_threads() != manifest.default_threads {
-        return Ok(Some(CORES.to_owned()));
-    }
+    let is_same = manifest.core_sets.is_some() || here.default_threads() == manifest.default_threads;
+    (!is_same).then(|| CORES.to_owned())
+}
+
+/// A library, a program, a model or an input that is not what a record was made of.
+///
+/// # Errors
+///
+/// A file that is there and cannot be read.
+pub(crate) fn changed_subject(
+    manifest: &Manifest,
+    experiment: &Experiment,
+    libraries: &Libraries,
+) -> Result<Option<String>, PrepareError> {
     let used: Vec<Option<&RuntimeUsed>> = match manifest.experiment.runtimes.is_empty() {
         true => vec![manifest.runtime.as_ref()],
         false => manifest.runtimes.iter().map(Option::as_ref).collect(),

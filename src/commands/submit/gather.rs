@@ -63,21 +63,35 @@ pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
         let help = "name a submitted job, a folder of exported archives (`perfrun export`), or the records: perfrun merge RECORD RECORD";
         return Err(Error::refused(message, help));
     };
-    let (of, sha256) = (newest.of, manifest.spec.sha256.clone());
-    Ok(Gathered { shards: best(found, of, |manifest| manifest.spec.sha256 == sha256), of, _unpacked: unpacked })
+    let (of, like) = (newest.of, manifest.clone());
+    let is_like = |manifest: &Manifest| {
+        let own =
+            |manifest: &Manifest| (manifest.spec.sha256.clone(), beside_shard(manifest), manifest.experiment.profile);
+        own(manifest) == own(&like)
+    };
+    Ok(Gathered { shards: best(found, of, is_like), of, _unpacked: unpacked })
 }
 
 /// What the tasks of a job have left.
 pub(super) fn of_job(folder: &Path, job: &Job) -> Gathered {
     let records = job.place(folder).records(&job.experiment);
     let found = entries(&records).into_iter().filter_map(read).collect();
-    let of = job.shards().count() as u32;
+    let work = &job.work;
     // Tasks that run in place have their records among all others.
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    let began = name.rsplit_once('-').map_or("", |(_, time)| time);
-    let is_of_job =
-        |manifest: &Manifest| manifest.spec.sha256 == job.spec_sha256() && manifest.record.as_str() >= began;
+    let is_new = |manifest: &Manifest| work.root.is_none() || manifest.record.as_str() >= job.made.as_str();
+    let is_of_job = |manifest: &Manifest| {
+        manifest.spec.sha256 == work.spec_sha256
+            && beside_shard(manifest) == work.restrictions
+            && manifest.experiment.profile.is_some() == work.is_profiled
+            && is_new(manifest)
+    };
+    let of = job.planned.len() as u32;
     Gathered { shards: best(found, of, is_of_job), of, _unpacked: None }
+}
+
+/// What narrows a record, beside its shard.
+fn beside_shard(manifest: &Manifest) -> Vec<String> {
+    manifest.restrictions.iter().filter(|flag| !flag.starts_with("--shard ")).cloned().collect()
 }
 
 fn best(found: Vec<(Shard, Found)>, of: u32, is_of_job: impl Fn(&Manifest) -> bool) -> BTreeMap<u32, Found> {
@@ -94,7 +108,10 @@ fn best(found: Vec<(Shard, Found)>, of: u32, is_of_job: impl Fn(&Manifest) -> bo
 /// A record of a shard.
 fn read(folder: PathBuf) -> Option<(Shard, Found)> {
     let manifest = Manifest::read(&folder).ok().filter(|manifest| manifest.format == FORMAT)?;
-    let shard = manifest.restrictions.iter().find_map(|flag| flag.strip_prefix("--shard ")?.parse().ok())?;
+    let mut shards = manifest.restrictions.iter().filter_map(|flag| flag.strip_prefix("--shard "));
+    // One that was merged from some of them names several.
+    let (Some(shard), None) = (shards.next(), shards.next()) else { return None };
+    let shard = shard.parse().ok().filter(|_| manifest.machines.is_empty())?;
     Some((shard, Found { folder, manifest }))
 }
 

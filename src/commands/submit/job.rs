@@ -17,6 +17,8 @@ use crate::vocabulary::quantity::Nanos;
 pub(in crate::commands) struct Job {
     pub(super) format: u32,
     pub(in crate::commands) experiment: String,
+    /// When it was made, as names of records begin.
+    pub(super) made: String,
     /// What is measured.
     pub(super) work: Work,
     /// perfrun on the nodes, as a shell reads it.
@@ -38,8 +40,15 @@ pub(super) struct Work {
     pub(super) files: BTreeMap<String, String>,
     /// Where tasks run, if that is not the job's folder: the specification starts programs that are not copied.
     pub(super) root: Option<PathBuf>,
+    /// The kind of node, where the matrix is measured on each of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node_type: Option<String>,
     /// Arguments of each task beside the shard.
     pub(super) arguments: Vec<String>,
+    /// What narrows its records, beside the shard.
+    pub(super) restrictions: Vec<String>,
+    /// Whether operators are profiled.
+    pub(super) is_profiled: bool,
 }
 
 /// A shard before it was measured.
@@ -53,9 +62,12 @@ pub(super) struct Planned {
 /// Tasks that were given to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Submitted {
-    /// The engine's number.
+    /// Slurm's number.
     pub(super) id: String,
-    /// That of the job which merges; nothing where it was refused.
+    /// Its cluster, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cluster: Option<String>,
+    /// The number of the job which merges; nothing where it was refused.
     pub(super) merge: Option<String>,
     /// Which shards, from 0.
     pub(super) shards: Vec<u32>,
@@ -75,11 +87,15 @@ impl Job {
             let message = format!("{} cannot be read: {error}", path.display());
             Error::refused(message, "submit the specification again")
         })?;
-        if job.format == Self::FORMAT && !job.planned.is_empty() {
-            return Ok(job);
+        if job.format != Self::FORMAT {
+            let message = format!("{} is in format {}, which this perfrun does not read", path.display(), job.format);
+            return Err(Error::refused(message, "use the perfrun that submitted it"));
         }
-        let message = format!("{} is in format {}, which this perfrun does not read", path.display(), job.format);
-        Err(Error::refused(message, "use the perfrun that submitted it"))
+        if job.planned.is_empty() {
+            let message = format!("{} has no shards", path.display());
+            return Err(Error::refused(message, "submit the specification again"));
+        }
+        Ok(job)
     }
 
     /// # Errors
@@ -88,10 +104,6 @@ impl Job {
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).map_err(|error| Error::Internal(error.to_string()))?;
         Ok(crate::record::write_whole(&folder.join(Self::FILE), &text)?)
-    }
-
-    pub(in crate::commands) fn spec_sha256(&self) -> &str {
-        &self.work.spec_sha256
     }
 
     /// The shards, in order.
@@ -121,7 +133,12 @@ pub(super) fn jobs(folder: &Path) -> Vec<(PathBuf, Job)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut jobs: Vec<(PathBuf, Job)> =
         entries.map(|entry| entry.path()).filter_map(|path| Some((path.clone(), Job::read(&path).ok()?))).collect();
-    let time = |path: &Path| Some(path.file_name()?.to_string_lossy().rsplit_once('-')?.1.to_owned());
-    jobs.sort_by_cached_key(|job| Reverse(time(&job.0)));
+    jobs.sort_by_cached_key(|(_, job)| Reverse(job.made.clone()));
     jobs
+}
+
+/// A folder as the user would type it.
+pub(super) fn shown(folder: &Path) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    folder.strip_prefix(&current).unwrap_or(folder).display().to_string()
 }

@@ -3,12 +3,14 @@
 mod gather;
 mod job;
 mod printed;
+mod queue;
 mod slurm;
 mod stage;
 mod status;
+mod watch;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use reading::shell;
 
@@ -24,17 +26,14 @@ use crate::ui::Ui;
 use crate::ui::cli::{Engine, Overrides, SubmitArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::plan::PlannedShard;
-use crate::ui::submit::{WaitBar, describe, summary};
+use crate::ui::submit::summary;
 use crate::worker::Interrupts;
 
-use self::job::{Job, Planned, Submitted, Work, folder_of_jobs, jobs};
+use self::job::{Job, Planned, Submitted, Work, folder_of_jobs, jobs, shown};
 use self::status::Status;
 
 pub(super) use self::gather::{Gathered, gather};
 pub(super) use self::status::why_missing;
-
-/// Between two looks at the queue.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// A shard takes about so long where nobody says how many there are.
 const USUAL_NANOS: u64 = 30 * 60 * 1_000_000_000;
@@ -47,79 +46,203 @@ const SCRIPTED: u32 = 4;
 
 pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let (Some(spec), Some(engine)) = (&arguments.spec, arguments.to) else {
-        return show(arguments, ui);
+        return watch::show(arguments, ui);
     };
+    check(arguments, engine)?;
     let interrupts = super::interrupts()?;
-    let place = ProjectRoot::of(spec)?;
     let (loaded, prepared) = load(spec, arguments, &interrupts, ui)?;
-    // What runs programs of its own is measured where they lie.
-    let foreign = loaded.experiment.foreign();
-    let runs_here = !foreign.is_empty() || engine != Engine::Slurm;
-    let (division, planned) = divided(&loaded, &prepared, arguments, runs_here, &place)?;
+    let spec = &stage::plain(&std::path::absolute(spec).map_err(|source| Error::read(spec, source))?);
+    let place = ProjectRoot::of(spec)?;
+    let in_place = match engine {
+        Engine::Slurm => why_in_place(&loaded, spec, &place, arguments)?,
+        Engine::Kubernetes | Engine::Github => Some(String::new()),
+    };
+    let (division, planned) = divided(&loaded, &prepared, arguments, in_place.is_some(), &place)?;
     if engine != Engine::Slurm {
         return print_for(engine, (spec, &place), (&loaded, &planned), arguments, ui);
     }
-    if runs_here {
+    if let Some(why) = &in_place {
         ui.note(&format!(
-            "the specification runs programs ({}), which are not copied: {} must be on a file system that the nodes share, and stay as it is until the jobs have ended",
-            foreign.join("; "),
+            "{why}, so nothing is copied: {} must be on a file system that the nodes share, and stay as it is until the jobs have ended",
             place.root.display()
         ));
     }
-    let files = if runs_here { Default::default() } else { stage::files(&loaded, spec, &place, ui)? };
-    let root = runs_here.then(|| place.root.clone());
-    let work = work(spec, &place, &loaded, files, root, arguments);
+    let files = if in_place.is_some() { BTreeMap::new() } else { stage::files(&loaded, spec, &place)? };
+    let root = in_place.is_some().then(|| place.root.clone());
     let stage = folder_of_jobs(&place, arguments.stage.as_deref());
     let stage = std::path::absolute(&stage).map_err(|source| Error::write(&stage, source))?;
-    let program = program(arguments)?;
-    let mut jobs = jobs(&stage).into_iter().filter(|(_, job)| job.work == work && job.planned.len() == planned.len());
-    let earlier = if arguments.again || arguments.print { None } else { jobs.next() };
-    let (folder, mut job, shards) = match earlier {
-        Some((folder, job)) => match left(&folder, &job, ui)? {
-            Some(shards) => (folder, Job { program, ..job }, shards),
-            None => return Ok(ExitCode::Done),
-        },
-        None => {
-            let folder = new_folder(&stage, &loaded.experiment.name);
-            let shards = (0..planned.len() as u32).collect();
-            (folder, new_job(&loaded, work, &planned, program), shards)
-        }
+    // Of two submissions at once the second sees what the first has submitted.
+    let _turn = if arguments.print { None } else { Some(turn(&stage, &place)?) };
+    let kinds: Vec<Option<&String>> = match &arguments.each_node_type {
+        Some(types) => types.values.iter().map(Some).collect(),
+        None => vec![None],
     };
-    let merge_in = if folder.starts_with(&place.root) { &place.root } else { &folder };
-    let scripts = slurm::scripts(&job, &folder, merge_in, arguments);
+    let work = Work { files, root, ..work(spec, &place, &loaded, arguments) };
+    let of_kind = |kind: Option<&String>| {
+        let job = new_job(&loaded, Work { node_type: kind.cloned(), ..work.clone() }, &planned, program(arguments)?);
+        Submission::of(job, &stage, arguments, ui)
+    };
+    let mut all = kinds.into_iter().map(of_kind).collect::<Result<Vec<Submission>, Error>>()?;
+    let merge_in = if stage.starts_with(&place.root) { place.root.clone() } else { all[0].folder.clone() };
+    let jobs: Vec<(&Path, &Job)> = all.iter().map(|it| (it.folder.as_path(), &it.job)).collect();
+    let merging = slurm::merge_script(&jobs, &merge_in, arguments);
     if arguments.print {
-        return super::print(ui, &format!("{}\n{}", scripts.task, scripts.merge));
+        let tasks = all.iter().map(|it| slurm::task_script(&it.job, &it.folder, arguments) + "\n");
+        return super::print(ui, &(tasks.collect::<String>() + &merging));
     }
-    if job.submitted.is_empty() {
-        if !runs_here {
-            place.create_store()?;
-            stage::fill(&folder, &stage.join("files"), &job.work.files, &division, &place)?;
+    if all.iter().any(|it| !it.shards.is_empty()) {
+        for submission in &mut all {
+            if submission.job.submitted.is_empty() && in_place.is_none() {
+                stage::fill(&submission.folder, &stage.join("files"), &submission.job.work.files, &division, &place)?;
+            }
+            submission.start(arguments, ui)?;
         }
-        stage::make_folder(&folder.join("logs"))?;
-        job.write(&folder)?;
+        start_merge(&mut all, &merging, ui)?;
+        super::print(ui, &ui.labelled_lines("job", all.iter().map(|it| shown(&it.folder))))?;
     }
-    let script = |name: &str, text: &str| -> Result<PathBuf, Error> {
-        let path = folder.join(name);
-        crate::record::write_whole(&path, text.as_bytes())?;
-        Ok(path)
-    };
-    let (task, merge) = (script("task.sh", &scripts.task)?, script("merge.sh", &scripts.merge)?);
-    let _none = std::fs::remove_file(folder.join("logs/merge.code"));
-    let id = slurm::submit(&task, &shards, arguments.array_limit)?;
-    job.submitted.push(Submitted { id: id.clone(), merge: None, shards: shards.clone() });
-    job.write(&folder)?;
-    let merge = slurm::submit_merge(&merge, &id)?;
-    if let Some(submitted) = job.submitted.last_mut() {
-        submitted.merge = Some(merge.clone());
-    }
-    job.write(&folder)?;
-    ui.labelled("submitted", &format!("{} as job {id}, merged by job {merge}", count(shards.len() as u64, "shard")));
+    drop(_turn);
     if arguments.wait {
-        return wait(&folder, &job, &interrupts, ui);
+        return watch::wait(&all[0].folder, &all[0].job, &interrupts, ui);
     }
-    super::print(ui, &ui.labelled_text("job", &shown(&folder)))?;
-    ui.note(&format!("perfrun submit --status {} shows how far it is", shell::word(&shown(&folder))));
+    ui.labelled("next", &format!("perfrun submit --status {}", shell::word(&shown(&all[0].folder))));
     Ok(ExitCode::Done)
+}
+
+/// Options that this engine does not have, and texts that would end a line of a script.
+fn check(arguments: &SubmitArgs, engine: Engine) -> Result<(), Error> {
+    let SubmitArgs { partition, option, stage, program, image, memory, volume, overrides, each_node_type, .. } =
+        arguments;
+    let of_slurm = [
+        ("--partition", partition.is_some()),
+        ("--option", !option.is_empty()),
+        ("--stage", stage.is_some()),
+        ("--each-node-type", each_node_type.is_some()),
+        ("--wait", arguments.wait),
+    ];
+    if let Some((name, _)) = of_slurm.into_iter().find(|(_, is_given)| *is_given && engine != Engine::Slurm) {
+        return Err(Error::refused(format!("{name} is for Slurm"), "leave it out, and edit what is printed"));
+    }
+    let words =
+        partition.iter().chain(option).chain(program).chain(image).chain([memory, volume]).chain(&overrides.set);
+    let paths = arguments.spec.iter().chain(stage).map(|path| path.to_string_lossy().into_owned());
+    if let Some((name, _)) = [("--image", image.as_ref()), ("--memory", Some(memory)), ("--volume", Some(volume))]
+        .into_iter()
+        .find(|(_, value)| value.is_some_and(|value| value.trim().is_empty()))
+    {
+        return Err(Error::refused(format!("{name} is empty"), "name one, or leave the option out"));
+    }
+    let has_control = |word: &String| word.chars().any(char::is_control);
+    if let Some(word) = words.chain(&overrides.only).cloned().chain(paths).find(has_control) {
+        let message = format!("{word:?} has a character that no script can hold on a line");
+        return Err(Error::refused(message, "leave out line breaks and control characters"));
+    }
+    Ok(())
+}
+
+/// Why a specification is measured where it lies: it runs programs, or reads what is outside of the project.
+///
+/// # Errors
+///
+/// Several kinds of nodes, whose records would lie in one place.
+fn why_in_place(
+    loaded: &Loaded,
+    spec: &Path,
+    place: &ProjectRoot,
+    arguments: &SubmitArgs,
+) -> Result<Option<String>, Error> {
+    let (foreign, outside) = (loaded.experiment.foreign(), stage::outside(loaded, spec, place)?);
+    let why = match (foreign.as_slice(), outside.as_slice()) {
+        ([], []) => return Ok(None),
+        ([], [first, ..]) => format!("{first} lies outside of {}", place.root.display()),
+        (programs, _) => format!("the specification runs programs ({})", programs.join("; ")),
+    };
+    if arguments.each_node_type.is_some() {
+        let help =
+            "measure on each kind from a copy of the project, and merge the records: perfrun merge NAME=RECORD ...";
+        return Err(Error::refused(format!("{why}, so records of all kinds of nodes would lie in one place"), help));
+    }
+    Ok(Some(why))
+}
+
+/// A lock on the folder of jobs, which is made.
+fn turn(stage: &Path, place: &ProjectRoot) -> Result<std::fs::File, Error> {
+    place.create_store()?;
+    stage::make_folder(stage)?;
+    let path = stage.join("submit.lock");
+    let file = std::fs::File::create(&path).map_err(|source| Error::write(&path, source))?;
+    file.lock().map_err(|source| Error::write(&path, source))?;
+    Ok(file)
+}
+
+/// The jobs of one kind of node.
+struct Submission {
+    folder: PathBuf,
+    job: Job,
+    /// What is still to be submitted.
+    shards: Vec<u32>,
+}
+
+impl Submission {
+    /// An earlier one of the same, with what it lacks, or a new one.
+    fn of(job: Job, stage: &Path, arguments: &SubmitArgs, ui: &Ui) -> Result<Self, Error> {
+        // Without a number, what was known when it was submitted decided how many shards there are.
+        let is_as_many = |other: &Job| arguments.shards.is_none() || other.planned.len() == job.planned.len();
+        let is_same = |other: &Job| other.work == job.work && is_as_many(other);
+        let earlier = jobs(stage).into_iter().find(|(_, other)| is_same(other));
+        match earlier.filter(|_| !arguments.again && !arguments.print) {
+            Some((folder, earlier)) => {
+                let shards = left(&folder, &earlier, ui)?;
+                Ok(Submission { folder, job: Job { program: job.program, ..earlier }, shards })
+            }
+            None => {
+                let folder = new_folder(stage, &job);
+                let shards = (0..job.planned.len() as u32).collect();
+                Ok(Submission { folder, job, shards })
+            }
+        }
+    }
+
+    /// Gives its shards to Slurm.
+    fn start(&mut self, arguments: &SubmitArgs, ui: &Ui) -> Result<(), Error> {
+        stage::make_folder(&self.folder.join("logs"))?;
+        self.job.write(&self.folder)?;
+        if self.shards.is_empty() {
+            return Ok(());
+        }
+        let script = self.folder.join("task.sh");
+        crate::record::write_whole(&script, slurm::task_script(&self.job, &self.folder, arguments).as_bytes())?;
+        let (id, cluster) = slurm::submit(&script, &self.shards, arguments.array_limit)?;
+        let kind = self.job.work.node_type.as_ref().map(|kind| format!(" on {kind}")).unwrap_or_default();
+        ui.labelled("submitted", &format!("{} as job {id}{kind}", count(self.shards.len() as u64, "shard")));
+        self.job.submitted.push(Submitted { id, cluster, merge: None, shards: self.shards.clone() });
+        self.job.write(&self.folder)
+    }
+}
+
+/// Gives Slurm the job that merges all of these, for when none of their tasks is left.
+fn start_merge(all: &mut [Submission], script: &str, ui: &Ui) -> Result<(), Error> {
+    let submitted = all.iter().flat_map(|it| &it.job.submitted);
+    let is_queued = |it: &&Submitted| queue::is_queued(&it.id, it.cluster.as_deref());
+    let mut arrays: Vec<String> = submitted.filter(is_queued).map(|it| it.id.clone()).collect();
+    if arrays.is_empty() {
+        // Slurm is as fast as that only in a test.
+        arrays.extend(all.iter().filter_map(|it| it.job.submitted.last()).map(|last| last.id.clone()));
+    }
+    let path = all[0].folder.join("merge.sh");
+    crate::record::write_whole(&path, script.as_bytes())?;
+    let (id, _) = slurm::submit_merge(&path, &arrays).map_err(|error| {
+        let job = shell::word(&shown(&all[0].folder));
+        let message = format!("the shards are submitted, the job that merges them was refused: {error}");
+        Error::refused(message, format!("when they have ended: perfrun merge {job}"))
+    })?;
+    ui.labelled("", &format!("merged by job {id}"));
+    for Submission { folder, job, .. } in all {
+        if let Some(last) = job.submitted.last_mut() {
+            last.merge = Some(id.clone());
+        }
+        job.write(folder)?;
+    }
+    Ok(())
 }
 
 /// The specification with its matrix; each shard is as it would be measured.
@@ -164,7 +287,7 @@ fn divided(
 }
 
 /// The words of `run` behind the specification, as a shell reads them.
-fn run_arguments(overrides: &Overrides, is_in_place: bool) -> Vec<String> {
+fn run_arguments(overrides: &Overrides) -> Vec<String> {
     let Overrides { set, only, runs, budget, shard: _, quick, profile } = overrides;
     let mut words: Vec<String> = set.iter().flat_map(|set| ["--set".to_owned(), shell::word(set)]).collect();
     words.extend(only.iter().flat_map(|only| ["--only".to_owned(), shell::word(only)]));
@@ -172,22 +295,22 @@ fn run_arguments(overrides: &Overrides, is_in_place: bool) -> Vec<String> {
     words.extend(budget.iter().flat_map(|budget| ["--budget".to_owned(), budget.to_string()]));
     words.extend(quick.then(|| "--quick".to_owned()));
     words.extend(profile.then(|| "--profile".to_owned()));
-    // Where other records of the same selection may lie, a task that starts again measures again.
-    words.extend((!is_in_place).then(|| "--once".to_owned()));
     words
 }
 
-fn work(
-    spec: &Path,
-    place: &ProjectRoot,
-    loaded: &Loaded,
-    files: std::collections::BTreeMap<String, String>,
-    root: Option<PathBuf>,
-    arguments: &SubmitArgs,
-) -> Work {
-    let spec_sha256 = digest::of_text(&loaded.canonical.to_string());
-    let arguments = run_arguments(&arguments.overrides, root.is_some());
-    Work { spec: place.relative(spec), spec_sha256, files, root, arguments }
+fn work(spec: &Path, place: &ProjectRoot, loaded: &Loaded, arguments: &SubmitArgs) -> Work {
+    // What begins with a dash would be an option.
+    let path = place.relative(spec);
+    Work {
+        spec: if path.starts_with('-') { format!("./{path}") } else { path },
+        spec_sha256: digest::of_text(&loaded.canonical.to_string()),
+        files: BTreeMap::new(),
+        root: None,
+        node_type: None,
+        arguments: run_arguments(&arguments.overrides),
+        restrictions: specs::restrictions(&arguments.overrides),
+        is_profiled: loaded.experiment.profile.is_some(),
+    }
 }
 
 fn new_job(loaded: &Loaded, work: Work, planned: &[PlannedShard], program: String) -> Job {
@@ -196,6 +319,8 @@ fn new_job(loaded: &Loaded, work: Work, planned: &[PlannedShard], program: Strin
     Job {
         format: Job::FORMAT,
         experiment: loaded.experiment.name.clone(),
+        // As names of records begin, to the millisecond, so that two have different folders.
+        made: jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%3fZ").to_string(),
         work,
         program,
         planned: planned.collect(),
@@ -211,35 +336,28 @@ fn program(arguments: &SubmitArgs) -> Result<String, Error> {
     }
 }
 
-fn new_folder(stage: &Path, experiment: &str) -> PathBuf {
-    // Names of records begin so too.
-    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%3fZ");
-    stage.join(format!("{experiment}-{time}"))
+fn new_folder(stage: &Path, job: &Job) -> PathBuf {
+    let kind = job.work.node_type.as_ref().map(|kind| format!("-{kind}")).unwrap_or_default();
+    stage.join(format!("{}{kind}-{}", job.experiment, job.made))
 }
 
-/// What of an earlier submission of the same is not measured and not under way; `None` where that is nothing.
-fn left(folder: &Path, job: &Job, ui: &Ui) -> Result<Option<Vec<u32>>, Error> {
+/// What of an earlier submission of the same is not measured and not under way.
+fn left(folder: &Path, job: &Job, ui: &Ui) -> Result<Vec<u32>, Error> {
     let status = Status::of(folder, job);
     if let Some(problem) = status.problem {
-        return Err(Error::refused(problem, "submit from a login node of the cluster"));
+        return Err(Error::refused(problem.why, "submit from a login node of the cluster"));
     }
     let missing = status.missing();
     if !missing.is_empty() {
         ui.labelled("again", &format!("{}: {}", shown(folder), summary(&status.rows)));
-        return Ok(Some(missing));
+        return Ok(missing);
     }
     let next = match status.is_measured() {
         true => format!("`perfrun merge {}` writes its report; --again measures it again", shell::word(&shown(folder))),
         false => format!("`perfrun submit --status {}` shows how far it is", shell::word(&shown(folder))),
     };
     ui.labelled("submitted", &format!("already, {}: {}; {next}", shown(folder), summary(&status.rows)));
-    Ok(None)
-}
-
-/// A folder as the user would type it.
-fn shown(folder: &Path) -> String {
-    let current = std::env::current_dir().unwrap_or_default();
-    folder.strip_prefix(&current).unwrap_or(folder).display().to_string()
+    Ok(Vec::new())
 }
 
 /// The manifest or workflow for an engine that perfrun does not talk to.
@@ -258,89 +376,11 @@ fn print_for(
         let help = format!("add `--print {file}`");
         return Err(Error::refused(format!("perfrun does not talk to {name}"), help));
     }
-    let work = work(spec, place, loaded, Default::default(), Some(place.root.clone()), arguments);
+    let work = work(spec, place, loaded, arguments);
     let job = new_job(loaded, work, planned, String::new());
     let text = match engine {
         Engine::Github => printed::github(&job, arguments),
         Engine::Kubernetes | Engine::Slurm => printed::kubernetes(&job, arguments)?,
     };
     super::print(ui, &text)
-}
-
-/// `--status`, and `--wait` with it.
-fn show(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let place = ProjectRoot::here()?;
-    let folder = match arguments.status.clone().flatten() {
-        Some(folder) => folder,
-        None => {
-            let stage = folder_of_jobs(&place, arguments.stage.as_deref());
-            let newest = jobs(&stage).into_iter().next();
-            let help = "submit one with `perfrun submit SPEC --to slurm`, or name its folder: --status JOB";
-            newest.ok_or_else(|| Error::refused(format!("no job in {}", stage.display()), help))?.0
-        }
-    };
-    let folder = std::path::absolute(&folder).map_err(|source| Error::read(&folder, source))?;
-    let job = Job::read(&folder)?;
-    if arguments.wait {
-        return wait(&folder, &job, &super::interrupts()?, ui);
-    }
-    tell(&folder, &Status::of(&folder, &job), ui)
-}
-
-/// The table, and what to do next.
-fn tell(folder: &Path, status: &Status, ui: &Ui) -> Result<ExitCode, Error> {
-    super::print(ui, &(describe(&status.rows, ui.width()) + &format!("{}\n", summary(&status.rows))))?;
-    if let Some(problem) = &status.problem {
-        ui.note(&format!("warning: {problem}; what runs or waits is not known"));
-    }
-    let job = shell::word(&shown(folder));
-    if !status.missing().is_empty() {
-        ui.note(&format!(
-            "the same `perfrun submit` again submits the missing shards; `perfrun merge {job}` merges the others"
-        ));
-        return Ok(if status.is_over() { ExitCode::RunsFailed } else { ExitCode::Done });
-    }
-    if status.is_measured() {
-        ui.note(&format!("`perfrun merge {job}` merges them, if its own job has not"));
-    }
-    Ok(ExitCode::Done)
-}
-
-/// Until nothing of a job waits or runs, and it is merged; Ctrl-C leaves it alone.
-fn wait(folder: &Path, job: &Job, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
-    let mut bar = WaitBar::new(*ui, job.planned.len());
-    let code = folder.join("logs/merge.code");
-    let status = loop {
-        let status = Status::of(folder, job);
-        bar.show(&status.rows);
-        if let Some(problem) = &status.problem {
-            return Err(Error::refused(problem.clone(), "the jobs go on; wait from a login node of the cluster"));
-        }
-        let merges =
-            || job.submitted.last().and_then(|last| last.merge.as_ref()).is_some_and(|id| slurm::is_queued(id));
-        if status.is_over() && (code.is_file() || !merges()) {
-            break status;
-        }
-        let until = Instant::now() + PAUSE;
-        while Instant::now() < until {
-            if interrupts.count() > 0 {
-                drop(bar);
-                ui.note(&format!(
-                    "the jobs go on; come back with: perfrun submit --wait --status {}",
-                    shell::word(&shown(folder))
-                ));
-                return Ok(ExitCode::Interrupted);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    };
-    drop(bar);
-    let said = reading::plain_file::text(&folder.join("logs/merge.log")).unwrap_or_default();
-    super::print(ui, &said)?;
-    if !status.is_measured() {
-        return tell(folder, &status, ui);
-    }
-    let merged = reading::plain_file::text(&code).ok().and_then(|text| text.trim().parse::<u8>().ok());
-    let known = ExitCode::ALL.into_iter().find(|code| Some(code.number()) == merged);
-    Ok(known.unwrap_or(ExitCode::RunsFailed))
 }

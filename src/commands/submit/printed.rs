@@ -24,7 +24,10 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
     let name = name_of_object(&job.experiment);
     let of = job.planned.len();
     let run = run_words(job).join(" ");
-    let shell = format!("exec perfrun {run} --once --shard \"$((JOB_COMPLETION_INDEX + 1))/{of}\"");
+    // Failed cells and missed goals are in the record: measuring them again would not help.
+    let shell = format!(
+        "perfrun {run} --once --shard \"$((JOB_COMPLETION_INDEX + 1))/{of}\" || case $? in 3|4) ;; *) exit $? ;; esac"
+    );
     let merging = format!("exec perfrun merge .perfrun/records/{}", job.experiment);
     let parallel = arguments.array_limit.map_or(of, |limit| (limit as usize).min(of));
     let mut shards = object(&name, &pod(&shell, arguments));
@@ -37,7 +40,7 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
     // A node that is taken away is no failure; a wrong specification stays wrong.
     spec["podFailurePolicy"] = json!({ "rules": [
         { "action": "Ignore", "onPodConditions": [{ "type": "DisruptionTarget", "status": "True" }] },
-        { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": [2, 3, 4] } },
+        { "action": "FailIndex", "onExitCodes": { "operator": "In", "values": [2] } },
     ] });
     let mut merge = object(&format!("{name}-merge"), &pod(&merging, arguments));
     merge["spec"]["suspend"] = true.into();
@@ -46,7 +49,7 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
     Ok(format!(
         "# {of} shards of {}, each on a node of its own, and a job that merges them once it is resumed:\n\
          #   kubectl apply -f FILE\n\
-         #   kubectl wait --for=condition=complete --timeout=-1s job/{name}\n\
+         #   kubectl get job/{name} --watch       # until it is Complete or Failed\n\
          #   kubectl patch job/{name}-merge --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
          # The volume `{}` holds the project at its top, with {}; records and the report are written there.\n{}---\n{}",
         job.experiment,
@@ -60,7 +63,7 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
 /// The words behind `perfrun`.
 fn run_words(job: &Job) -> Vec<String> {
     let words = ["run".to_owned(), reading::shell::word(&job.work.spec)].into_iter();
-    words.chain(job.work.arguments.iter().filter(|word| *word != "--once").cloned()).collect()
+    words.chain(job.work.arguments.iter().cloned()).collect()
 }
 
 /// Lower case, digits and `-`, as names of objects have to be.
@@ -115,13 +118,14 @@ pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> String {
         "      - uses: actions/checkout@v5\n        with: {{ lfs: true }}\n      - run: pipx install {}\n",
         reading::shell::word(arguments.program.as_deref().unwrap_or("perfrun"))
     );
-    let run = run_words(job).join(" ");
+    // What would be an expression of GitHub's stays text.
+    let run = run_words(job).join(" ").replace("${{", "${{ '${{' }}");
     format!(
         "# {of} shards of {name}, each in a job, and a job that merges them. Hosted runners differ from job to job: cells are\n\
          # compared within a shard, and each device carries its machine where there are several.\n\
          name: {title}\non: workflow_dispatch\npermissions:\n  contents: read\njobs:\n  shard:\n    runs-on: ubuntu-24.04\n    \
          timeout-minutes: {minutes}\n    strategy:\n      fail-fast: false\n{limit}      matrix:\n        shard: [{shards}]\n    steps:\n{install}      \
-         - run: perfrun {run} --shard ${{{{ matrix.shard }}}}/{of}\n      - if: always()\n        \
+         - run: |\n          perfrun {run} --shard ${{{{ matrix.shard }}}}/{of}\n      - if: always()\n        \
          run: perfrun export latest shard-${{{{ matrix.shard }}}}.tar.zst\n      - if: always()\n        uses: actions/upload-artifact@v5\n        \
          with: {{ name: \"shard-${{{{ matrix.shard }}}}\", path: \"shard-*.tar.zst\" }}\n  merge:\n    needs: shard\n    if: always()\n    \
          runs-on: ubuntu-24.04\n    timeout-minutes: {EXTRA_MINUTES}\n    steps:\n{install}      - uses: actions/download-artifact@v5\n        \

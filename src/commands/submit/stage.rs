@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::data::digest;
@@ -10,38 +11,43 @@ use crate::record::revision::{self, Revision};
 use crate::record::{ProjectRoot, write_whole};
 use crate::run;
 use crate::spec::Loaded;
-use crate::ui::Ui;
 use crate::ui::error::Error;
 
 use super::super::shards::Division;
 
-/// The files of a specification below its root, by their paths from there, with their hashes; others are named.
+/// The files of a specification below its root, by their paths from there, with their hashes.
 ///
 /// # Errors
 ///
 /// A file that cannot be read.
-pub(super) fn files(
-    loaded: &Loaded,
-    spec: &Path,
-    place: &ProjectRoot,
-    ui: &Ui,
-) -> Result<BTreeMap<String, String>, Error> {
-    let spec = std::path::absolute(spec).map_err(|source| Error::read(spec, source))?;
+pub(super) fn files(loaded: &Loaded, spec: &Path, place: &ProjectRoot) -> Result<BTreeMap<String, String>, Error> {
     let mut files = BTreeMap::new();
-    for path in run::files_of(&loaded.experiment).into_iter().chain([spec]) {
-        let below = plain(&path);
-        let Ok(name) = below.strip_prefix(&place.root) else {
-            ui.note(&format!("{} lies outside {}: nodes must see it there", path.display(), place.root.display()));
-            continue;
-        };
-        let hash = digest::of_file(&path).map_err(|source| Error::read(&path, source))?;
-        files.insert(name.to_string_lossy().into_owned(), hash);
+    for path in all(loaded, spec)? {
+        if let Ok(name) = path.strip_prefix(&place.root) {
+            let hash = digest::of_file(&path).map_err(|source| Error::read(&path, source))?;
+            files.insert(name.to_string_lossy().into_owned(), hash);
+        }
     }
     Ok(files)
 }
 
+/// Files that a specification reads outside of its root, which have no place in a copy of it.
+///
+/// # Errors
+///
+/// As [`files`].
+pub(super) fn outside(loaded: &Loaded, spec: &Path, place: &ProjectRoot) -> Result<Vec<String>, Error> {
+    let all = all(loaded, spec)?.into_iter().filter(|path| !path.starts_with(&place.root));
+    Ok(all.map(|path| path.display().to_string()).collect())
+}
+
+fn all(loaded: &Loaded, spec: &Path) -> Result<Vec<PathBuf>, Error> {
+    let spec = std::path::absolute(spec).map_err(|source| Error::read(spec, source))?;
+    Ok(run::files_of(&loaded.experiment).into_iter().chain([spec]).map(|path| plain(&path)).collect())
+}
+
 /// A path without `..`, as far as that can be told from its text.
-fn plain(path: &Path) -> PathBuf {
+pub(super) fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -69,6 +75,10 @@ pub(super) fn fill(
         let kept = kept(store, &place.root.join(name), hash)?;
         let target = folder.join(name);
         make_folder(target.parent().unwrap_or(folder))?;
+        // A submission that was refused has filled the folder before.
+        if target.symlink_metadata().is_ok() {
+            continue;
+        }
         // A file system without links gets copies.
         fs::hard_link(&kept, &target)
             .or_else(|_| fs::copy(&kept, &target).map(|_| ()))
@@ -85,7 +95,7 @@ pub(super) fn fill(
 /// The file of that hash in the store.
 fn kept(store: &Path, from: &Path, hash: &str) -> Result<PathBuf, Error> {
     let kept = store.join(hash);
-    if kept.is_file() {
+    if digest::of_file(&kept).is_ok_and(|found| found == hash) {
         return Ok(kept);
     }
     make_folder(store)?;
@@ -96,6 +106,9 @@ fn kept(store: &Path, from: &Path, hash: &str) -> Result<PathBuf, Error> {
         let message = format!("{} changed while it was copied", from.display());
         return Err(Error::refused(message, "submit again once nothing writes it"));
     }
+    // Jobs share it: nobody is to edit it in place.
+    let read_only = fs::Permissions::from_mode(0o444);
+    copy.as_file().set_permissions(read_only).map_err(|source| Error::write(&kept, source))?;
     copy.persist(&kept).map_err(|error| Error::write(&kept, error.error))?;
     Ok(kept)
 }

@@ -1,10 +1,11 @@
 //! How far a job is: what the engine says of its tasks, and what records there are.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::gather::{Found, of_job};
 use super::job::Job;
-use super::slurm::{self, Task};
+use super::queue::{self, Task, Unanswered};
 use crate::record::Arm;
 use crate::ui::cli::Shard;
 use crate::ui::submit::{ShardRow, State};
@@ -13,13 +14,14 @@ use crate::ui::submit::{ShardRow, State};
 pub(super) struct Status {
     pub(super) rows: Vec<ShardRow>,
     /// What could not be asked.
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<Unanswered>,
 }
 
 impl Status {
     pub(super) fn of(folder: &Path, job: &Job) -> Self {
         let gathered = of_job(folder, job);
-        let (tasks, problem) = slurm::tasks(job);
+        let is_measured = |index| gathered.shards.get(&index).is_some_and(|found| found.manifest.findings.complete);
+        let (tasks, problem) = queue::tasks(job, is_measured);
         let rows = job.shards().zip(&job.planned).map(|(shard, planned)| ShardRow {
             shard,
             cells: planned.cells,
@@ -50,23 +52,25 @@ fn state(folder: &Path, job: &Job, shard: Shard, found: Option<&Found>, task: Op
         return State::Measured { machine: found.manifest.host.cpu.clone() };
     }
     let Some(task) = task else {
-        return State::Unknown { why: unknown(folder, shard) };
+        let is_submitted = job.submitted.iter().any(|submitted| submitted.shards.contains(&shard.index));
+        let why = if is_submitted { unknown(folder, shard) } else { "not submitted".to_owned() };
+        return State::Unknown { why };
     };
-    if task.state == "PENDING" {
-        return State::Waiting { why: slurm::waits_for(&task.reason).to_owned() };
+    if task.is_under_way && (task.node.is_empty() || task.state == "PENDING") {
+        return State::Waiting { why: queue::waits_for(&task.reason).to_owned() };
     }
-    if task.is_under_way() {
+    if task.is_under_way {
         let (done, of) = found.map_or((0, 0), progress);
         // Another perfrun may have the node.
-        let said = slurm::last_line(folder, shard).filter(|line| done == 0 && line.starts_with("waiting"));
+        let said = queue::last_line(folder, shard).filter(|line| done == 0 && line.starts_with("waiting"));
         return State::Running { node: task.node.clone(), done, of, said };
     }
     State::Ended { why: why_ended(folder, job, shard, task) }
 }
 
 fn why_ended(folder: &Path, job: &Job, shard: Shard, task: &Task) -> String {
-    let last = slurm::last_line(folder, shard).or_else(|| full(folder));
-    slurm::why_ended(task, &job.program, &job.place(folder).root, last.as_deref())
+    let last = queue::last_line(folder, shard).or_else(|| full(folder));
+    queue::why_ended(task, &job.program, &job.place(folder).root, last.as_deref())
 }
 
 /// A file system without room takes no log either.
@@ -77,26 +81,31 @@ fn full(folder: &Path) -> Option<String> {
     is_full.then(|| format!("the file system of {} is full", folder.display()))
 }
 
-/// Why a shard has no record, as far as the engine or its log can tell.
-pub(in crate::commands) fn why_missing(folder: &Path, shard: Shard) -> Option<String> {
-    let job = Job::read(folder).ok()?;
-    let (tasks, problem) = slurm::tasks(&job);
-    match tasks.get(&shard.index) {
-        Some(task) if task.is_under_way() => Some(format!("its task is {}", task.state.to_lowercase())),
-        Some(task) => Some(why_ended(folder, &job, shard, task)),
-        None => problem.or_else(|| Some(unknown(folder, shard))),
-    }
+/// Why shards of a job have no complete record, as far as Slurm or their logs can tell, by index; nothing where a folder is no
+/// job.
+pub(in crate::commands) fn why_missing(folder: &Path) -> BTreeMap<u32, String> {
+    let Ok(job) = Job::read(folder) else { return BTreeMap::new() };
+    let Status { rows, problem } = Status::of(folder, &job);
+    let why = |row: ShardRow| match row.state {
+        State::Measured { .. } => None,
+        State::Running { node, .. } => Some((row.shard.index, format!("its task runs on {node}"))),
+        State::Waiting { why } => Some((row.shard.index, format!("its task waits {why}"))),
+        State::Ended { why } => Some((row.shard.index, why)),
+        State::Unknown { why } => Some((row.shard.index, problem.clone().map_or(why, |problem| problem.why))),
+    };
+    rows.into_iter().filter_map(why).collect()
 }
 
 /// The engine does not know the task any more.
 fn unknown(folder: &Path, shard: Shard) -> String {
     let has_logs = || std::fs::read_dir(folder.join("logs")).is_ok_and(|mut logs| logs.next().is_some());
-    match slurm::last_line(folder, shard) {
+    match queue::last_line(folder, shard) {
         Some(line) => format!("Slurm no longer knows its task, which said: {line}"),
         None if has_logs() => "cancelled before it started".to_owned(),
-        None => {
-            format!("no task left a log: do nodes see {}? --stage names a folder that they share", folder.display())
-        }
+        None => format!(
+            "cancelled before it started, or nodes do not see {}: --stage names a folder that they share",
+            folder.display()
+        ),
     }
 }
 

@@ -133,7 +133,7 @@ fn is_current(place: &Path) -> bool {
 
 /// Runs the exporter; what went wrong is the last line that it writes.
 fn run(python: &Path, request: &Path, cache: &Path) -> Result<Exported, String> {
-    let words = python_command(python, "export", request.into(), cache).map_err(|error| error.to_string())?;
+    let words = python_command(python, "export", [request.into()], cache).map_err(|error| error.to_string())?;
     let output = Command::new(&words[0]).args(&words[1..]).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("there is no `{}`", python.display()),
         _ => format!("`{}` cannot be started: {error}", python.display()),

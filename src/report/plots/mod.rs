@@ -42,6 +42,8 @@ const MOST_GROUPS: usize = 8;
 pub struct Plots {
     /// Every comparison; `None` where nothing is compared.
     pub speedup: Option<Plot>,
+    /// Every comparison over the machines that made it; `None` where there is one machine.
+    pub machines: Option<Plot>,
     /// Identical arms; `None` without a control.
     pub control: Option<Plot>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
@@ -69,6 +71,7 @@ impl Plots {
         let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
         self.speedup
             .iter()
+            .chain(&self.machines)
             .chain(&self.profile)
             .chain(&self.varied)
             .chain(tradeoffs)
@@ -106,6 +109,7 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
     let reader = &Reader::new(results);
     let mut plots = Plots {
         speedup: speedup::draw(reader),
+        machines: speedup::draw_machines(reader),
         profile: [operators::draw(reader), live::draw(reader)].concat(),
         varied: varied::draw(reader),
         tradeoffs: pareto::draw(reader),

@@ -8,7 +8,7 @@ use super::forest::{Forest, Row};
 use super::{Plot, row_name};
 use crate::report::format;
 use crate::report::page::Reader;
-use crate::results::{Cell, Compared, Control, ControlOutcome, Withheld};
+use crate::results::{AcrossMachines, Cell, Compared, Control, ControlOutcome, Withheld, interval};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// More comparisons than these are left to the table.
@@ -34,6 +34,29 @@ pub(super) fn draw(reader: &Reader<'_>) -> Option<Plot> {
     let axis = "left: slower, right: faster (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     Some(Plot { svg, file, title, caption })
+}
+
+/// The figure of each comparison on the machines that made it, and in their mean; `None` where there is one machine.
+pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
+    let (results, title) = (reader.results, "Speed-up on each machine".to_owned());
+    let of_machine = |across: &AcrossMachines| {
+        let group = across.path.clone();
+        let row = |row: &Compared| {
+            let machine = reader.cell(&row.cell).and_then(|cell| results.machine_of(cell))?.to_owned();
+            Some(Row { group: group.clone(), entry: machine, ..compared(reader, row)? })
+        };
+        let mean = across.mean.map(|mean| {
+            let (interval, entry) = (interval(Some(mean.low), Some(mean.high)), "mean".to_owned());
+            let (words, ratio) = (format::ratio(mean.ratio, interval), mean.ratio);
+            Row { group: group.clone(), entry, words, ratio, interval, blocks: Vec::new(), verdict: None }
+        });
+        results.rows_across(across).filter_map(row).chain(mean).collect::<Vec<Row>>()
+    };
+    let rows: Vec<Row> = results.across.iter().flat_map(of_machine).take(MOST_ROWS).collect();
+    let (axis, margin) = ("left: slower, right: faster (logarithmic)", results.rules.margin);
+    let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
+    let caption = format!("Each machine by its own blocks, and the mean over machines; the first {MOST_ROWS} rows.");
+    (!results.across.is_empty()).then_some(Plot { svg, file: "machines.svg".to_owned(), title, caption })
 }
 
 /// The figure of the controls; `None` where there is none with an interval.

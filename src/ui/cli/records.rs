@@ -45,6 +45,18 @@ pub struct ExportArgs {
     /// Include models and data, if they are unchanged since the measurement.
     #[arg(long)]
     pub models: bool,
+    /// Log the record to MLflow or to Weights & Biases (offline) instead, through the client that python3 has.
+    #[arg(long, value_name = "TRACKER", value_parser = ["mlflow", "wandb"], conflicts_with_all = ["output", "models"])]
+    pub to: Option<String>,
+    /// With `--to`: the name of the tracker's project [default: the experiment's].
+    #[arg(long, value_name = "NAME", requires = "to")]
+    pub project: Option<String>,
+    /// With `--to`: the folder for the runs [default: as the client is set up].
+    #[arg(long, value_name = "DIR", requires = "to")]
+    pub folder: Option<PathBuf>,
+    /// With `--to mlflow`: log it although it is there.
+    #[arg(long, requires = "to")]
+    pub again: bool,
 }
 
 /// Arguments of `import`.
@@ -96,7 +108,7 @@ NAME=RECORD sets (default: derived from the processor).
 
 All cells of a group must come from one record, because verdicts need interleaved runs.")]
 pub struct MergeArgs {
-    /// Records: folders, names, or `latest`; or one folder, of a submitted job or of the exported shards of a matrix.
+    /// Records: folders, names, or `latest`; or folders of submitted jobs, or of the exported shards of a matrix.
     #[arg(value_name = "[NAME=]RECORD", required = true)]
     pub records: Vec<String>,
     /// Folder for the report [default: `reports/<experiment>/` for a whole record of one machine, else the new record].

@@ -1,10 +1,12 @@
 //! Arguments of `submit`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::Overrides;
+use crate::vocabulary::name::is_name;
 
 /// Who starts the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,13 +48,17 @@ pub struct SubmitArgs {
     /// Another option of sbatch, such as `--option account=ml` or `--option time=2:00:00`; can be repeated.
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub option: Vec<String>,
+    /// The whole matrix on every kind of node, merged with a name for each: `--each-node-type constraint=a100,h100,epyc`, or
+    /// another option of sbatch, such as `partition`.
+    #[arg(long, value_name = "OPTION=LIST", value_parser = node_types)]
+    pub each_node_type: Option<NodeTypes>,
     /// Folder for the jobs, on a file system that the nodes share [default: `.perfrun/jobs`].
     #[arg(long, value_name = "DIR")]
     pub stage: Option<PathBuf>,
     /// perfrun on the nodes: a path, or for GitHub what pip installs [default: the path of this one; for GitHub `perfrun`].
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<String>,
-    /// Kubernetes: the image, with perfrun as its entry point.
+    /// Kubernetes: the image; it has perfrun on its path, and a shell.
     #[arg(long, value_name = "IMAGE", required_if_eq("to", "kubernetes"))]
     pub image: Option<String>,
     /// Kubernetes: the claim of the volume that holds the project, and gets its records.
@@ -65,7 +71,7 @@ pub struct SubmitArgs {
     #[arg(long, value_name = "SIZE", default_value = "8Gi")]
     pub memory: String,
     /// Kubernetes: a label of the nodes, such as `node.kubernetes.io/instance-type=c7i.xlarge`; can be repeated.
-    #[arg(long, value_name = "LABEL=VALUE")]
+    #[arg(long, value_name = "LABEL=VALUE", value_parser = label)]
     pub node_selector: Vec<String>,
     /// Print what would be submitted.
     #[arg(long, conflicts_with = "wait")]
@@ -79,4 +85,45 @@ pub struct SubmitArgs {
     /// Show the shards of a job, of the newest where none is named.
     #[arg(long, value_name = "JOB", num_args = 0..=1, conflicts_with_all = ["spec", "to", "print", "again"])]
     pub status: Option<Option<PathBuf>>,
+}
+
+/// An option of sbatch, with each of its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeTypes {
+    pub option: String,
+    pub values: Vec<String>,
+}
+
+fn label(text: &str) -> Result<String, String> {
+    let is_label = text.split_once('=').is_some_and(|(label, _)| !label.is_empty());
+    if is_label { Ok(text.to_owned()) } else { Err("write a label with its value, such as pool=bench".to_owned()) }
+}
+
+fn node_types(text: &str) -> Result<NodeTypes, String> {
+    let parts = text.split_once('=').map(|(option, list)| (option, list.split(',').map(str::trim).collect::<Vec<_>>()));
+    let Some((option, values)) = parts.filter(|(option, _)| !option.is_empty()) else {
+        return Err("write an option with its values, such as constraint=a100,h100".to_owned());
+    };
+    if let Some(wrong) = values.iter().find(|value| !is_name(value)) {
+        return Err(format!("`{wrong}` names the machine in the report: use letters, digits, `.`, `_` and `-`"));
+    }
+    let unique: BTreeSet<&str> = values.iter().copied().collect();
+    if unique.len() < values.len() {
+        return Err("a kind of node is named twice".to_owned());
+    }
+    Ok(NodeTypes { option: option.to_owned(), values: values.into_iter().map(str::to_owned).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_nodes_are_names() {
+        let types = node_types("constraint=a100, h100").expect("two kinds");
+        assert_eq!((types.option.as_str(), types.values.len()), ("constraint", 2));
+        for bad in ["a100", "=a,b", "constraint=", "constraint=a,a", "constraint=a&b", "constraint=a,"] {
+            assert!(node_types(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -1,0 +1,86 @@
+//! On how many machines of a merged record each comparison holds, and what to expect on another.
+
+use statistics::interval::Interval;
+use statistics::random_effects::LEAST_MACHINES_TO_PREDICT;
+
+use super::table::{Columns, TableCell, TableColumn};
+use super::{Figure, Reader, Section};
+use crate::report::format::{p_value, ratio, speedup, verdict_word};
+use crate::report::plots::Plots;
+use crate::results::{AcrossMachines, Held, Results};
+use crate::vocabulary::metric::MetricReference;
+use crate::vocabulary::wording::list;
+
+/// More lines than these are in the table alone.
+const MOST_LINES: usize = 8;
+
+/// More machines than these are counted, not named.
+const MOST_NAMED: usize = 2;
+
+/// A line for each comparison: `resnet50/b1/int8/cpu: faster on 3 of 4 machines, 1.31x or more; slower on laptop, 0.85x or less.`
+pub(super) fn lines(results: &Results) -> Vec<String> {
+    let line = |across: &AcrossMachines| {
+        let mut parts: Vec<String> = across.held.iter().map(|held| held_words(across, held)).collect();
+        let next = across.mean.and_then(|mean| Some((mean.next_low?, mean.next_high?)));
+        parts.extend(next.map(|(low, high)| format!("expect {low:.2}x to {high:.2}x on another machine like these")));
+        format!("{}: {}.", across.path, parts.join("; "))
+    };
+    results.across.iter().take(MOST_LINES).map(line).collect()
+}
+
+/// What holds on which machines, with the bound that all of them keep.
+fn held_words(across: &AcrossMachines, held: &Held) -> String {
+    let word = match held.verdict.is_open() {
+        true => "undecided",
+        false => verdict_word(&across.metric.parse().unwrap_or(MetricReference::LATENCY), held.verdict),
+    };
+    let (count, of) = (held.machines.len(), across.cells.len());
+    let on = match count {
+        all if all == of => format!("all {of} machines"),
+        few if few <= MOST_NAMED => list(&held.machines),
+        _ => format!("{count} of {of} machines"),
+    };
+    // Rounded to the side on which it stays true.
+    let bound = held.bound.map(|bound| match held.verdict.is_improvement() {
+        true => format!(", {:.2}x or more", (bound * 100.0).floor() / 100.0),
+        false => format!(", {:.2}x or less", (bound * 100.0).ceil() / 100.0),
+    });
+    format!("{word} on {on}{}", bound.unwrap_or_default())
+}
+
+/// The table with its figure, where a record has several machines.
+pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
+    let results = reader.results;
+    let machines = results.machines();
+    let mut table = Columns::of(&results.across);
+    table.add(TableColumn::text("comparison"), |across| Some(TableCell::text(across.path.clone())));
+    for machine in &machines {
+        let meaning = format!("speed-up on {machine} with its interval, and the verdict");
+        table.add(TableColumn::number(*machine).of(meaning), |across| {
+            let of = |id: &str| reader.cell(id).and_then(|cell| results.machine_of(cell));
+            let row = results.rows_across(across).find(|row| of(&row.cell) == Some(machine))?;
+            Some(TableCell::number(speedup(row), row.ratio))
+        });
+    }
+    table.add(TableColumn::number("mean").of("over machines, with its 95 % interval (method 6.11)"), |across| {
+        let mean = across.mean?;
+        Some(TableCell::number(ratio(mean.ratio, Some(Interval { low: mean.low, high: mean.high })), mean.ratio))
+    });
+    table.add(
+        TableColumn::number("p").of("of equal ratios on all machines, by Cochran's Q; below 0.05 they differ"),
+        |across| across.mean.map(|mean| TableCell::number(p_value(mean.p), mean.p)),
+    );
+    let meaning = "95 % interval for a machine that was not measured, one of the same population";
+    table.add(TableColumn::text("another machine").of(meaning), |across| {
+        let mean = across.mean?;
+        Some(TableCell::text(format!("{:.2}x to {:.2}x", mean.next_low?, mean.next_high?)))
+    });
+    let mut notes =
+        vec!["Each machine is judged by its own blocks; latencies do not carry over to another machine.".to_owned()];
+    if machines.len() < LEAST_MACHINES_TO_PREDICT {
+        notes.push(format!("What to expect on another machine takes at least {LEAST_MACHINES_TO_PREDICT} machines."));
+    }
+    let section = Section::new("comparisons", "across-machines", "Across machines", table.table(notes));
+    let figure = plots.machines.as_ref().map(Figure::of);
+    (!results.across.is_empty()).then_some(Section { figure, ..section })
+}

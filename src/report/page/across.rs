@@ -75,12 +75,10 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
         let mean = across.mean?;
         Some(TableCell::text(format!("{:.2}x to {:.2}x", mean.next_low?, mean.next_high?)))
     });
-    let mut notes =
-        vec!["Each machine is judged by its own blocks; latencies do not carry over to another machine.".to_owned()];
-    if machines.len() < LEAST_MACHINES_TO_PREDICT {
-        notes.push(format!("What to expect on another machine takes at least {LEAST_MACHINES_TO_PREDICT} machines."));
-    }
-    let section = Section::new("comparisons", "across-machines", "Across machines", table.table(notes));
+    let note = format!(
+        "Latencies do not carry over to another machine; to expect a ratio takes {LEAST_MACHINES_TO_PREDICT} machines."
+    );
+    let section = Section::new("comparisons", "across-machines", "Across machines", table.table(vec![note]));
     let figure = plots.machines.as_ref().map(Figure::of);
     (!results.across.is_empty()).then_some(Section { figure, ..section })
 }

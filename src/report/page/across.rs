@@ -7,7 +7,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section};
 use crate::report::format::{p_value, ratio, speedup, verdict_word};
 use crate::report::plots::Plots;
-use crate::results::{AcrossMachines, Held, Results};
+use crate::results::{AcrossMachines, Held, MeanRatio, Results};
 use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::wording::list;
 
@@ -70,10 +70,9 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
         TableColumn::number("p").of("of equal ratios on all machines, by Cochran's Q; below 0.05 they differ"),
         |across| across.mean.map(|mean| TableCell::number(p_value(mean.p), mean.p)),
     );
-    let meaning = "95 % interval for a machine that was not measured, one of the same population";
-    table.add(TableColumn::text("another machine").of(meaning), |across| {
-        let mean = across.mean?;
-        Some(TableCell::text(format!("{:.2}x to {:.2}x", mean.next_low?, mean.next_high?)))
+    table.add(TableColumn::text("another machine").of("95 % interval for one that was not measured"), |across| {
+        let MeanRatio { next_low, next_high, .. } = across.mean?;
+        Some(TableCell::text(format!("{:.2}x to {:.2}x", next_low?, next_high?)))
     });
     let note = format!(
         "Latencies do not carry over to another machine; to expect a ratio takes {LEAST_MACHINES_TO_PREDICT} machines."

@@ -8,7 +8,7 @@ use super::forest::{Forest, Row};
 use super::{Plot, row_name};
 use crate::report::format;
 use crate::report::page::Reader;
-use crate::results::{AcrossMachines, Cell, Compared, Control, ControlOutcome, Withheld, interval};
+use crate::results::{AcrossMachines, Cell, Compared, Control, ControlOutcome, MeanRatio, Withheld, interval};
 use crate::vocabulary::metric::{Direction, MetricReference};
 
 /// More comparisons than these are left to the table.
@@ -45,9 +45,9 @@ pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
             let machine = reader.cell(&row.cell).and_then(|cell| results.machine_of(cell))?.to_owned();
             Some(Row { group: group.clone(), entry: machine, ..compared(reader, row)? })
         };
-        let mean = across.mean.map(|mean| {
-            let (interval, entry) = (interval(Some(mean.low), Some(mean.high)), "mean".to_owned());
-            let (words, ratio) = (format::ratio(mean.ratio, interval), mean.ratio);
+        let mean = across.mean.map(|MeanRatio { ratio, low, high, .. }| {
+            let (interval, entry) = (interval(Some(low), Some(high)), "mean".to_owned());
+            let words = format::ratio(ratio, interval);
             Row { group: group.clone(), entry, words, ratio, interval, blocks: Vec::new(), verdict: None }
         });
         results.rows_across(across).filter_map(row).chain(mean).collect::<Vec<Row>>()

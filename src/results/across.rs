@@ -12,6 +12,7 @@ use statistics::random_effects::random_effects;
 
 use super::metrics::rounded;
 use super::{Cell, Compared, Results};
+use crate::experiment::Device;
 use crate::record::Manifest;
 
 /// Of the mean over machines, and of one more.
@@ -81,9 +82,8 @@ impl Results {
     }
 
     /// The machine of a cell, where there are several.
-    pub(crate) fn machine_of(&self, cell: &Cell) -> Option<&str> {
-        let (_, own) = cell.names.device().rsplit_once('@')?;
-        self.machines().into_iter().find(|machine| *machine == own)
+    pub(crate) fn machine_of<'a>(&self, cell: &'a Cell) -> Option<&'a str> {
+        Device::machine_in(cell.names.device())
     }
 }
 

@@ -91,6 +91,15 @@ fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
 }
 
 #[test]
+fn all_shards_of_a_selection_are_that_selection() {
+    let place = Workplace::with_spec(SPEC);
+    let shards = ["1/2", "2/2"].map(|shard| measured(&place, &["--only", "model=one", "--shard", shard]));
+    place.run(&["merge", &shards[0], &shards[1], "--output", "merged"]).expect_code(0);
+    let merged = results(&place, "merged/results.json");
+    assert_eq!(merged["measured"]["restrictions"], serde_json::json!(["--only model=one"]));
+}
+
+#[test]
 fn machines_stand_on_the_devices_axis() {
     let place = Workplace::with_spec(SPEC);
     let (all, some) = (measured(&place, &[]), measured(&place, &["--only", "batch=1"]));

@@ -194,13 +194,21 @@ fn machines(parts: &[Part]) -> Vec<MachineUsed> {
 fn restrictions(parts: &[Part], manifest: &Manifest) -> Vec<String> {
     let is_part = |skip: &crate::plan::Skip| skip.kind == SkipKind::Selection;
     let misses = manifest.plan.cells.iter().any(|cell| manifest.plan.skip(cell).is_some_and(is_part));
-    let of_parts = |flag: &&String| flag.starts_with("--shard ") || flag.starts_with("--only ");
     let mut all: Vec<String> = Vec::new();
     for flag in parts.iter().flat_map(|part| &part.manifest.restrictions) {
-        if !all.contains(flag) && (misses || !of_parts(&flag)) {
+        if !all.contains(flag) {
             all.push(flag.clone());
         }
     }
+    // What `--only` left out is missing although all shards are there.
+    let shards: Vec<String> = all.iter().filter_map(|flag| flag.strip_prefix("--shard ").map(str::to_owned)).collect();
+    let of = shards.first().and_then(|shard| shard.split_once('/')?.1.parse::<usize>().ok());
+    let has_all_shards = of == Some(shards.len());
+    all.retain(|flag| match (flag.starts_with("--shard "), flag.starts_with("--only ")) {
+        (true, _) => misses && !has_all_shards,
+        (_, true) => misses,
+        _ => true,
+    });
     all
 }
 

@@ -9,7 +9,8 @@ use super::records;
 use super::report::{Destination, Wanted, choose};
 use super::submit::{self, Gathered, gather};
 use crate::record::merge::{MergeError, Part, merge};
-use crate::record::{ProjectRoot, Record, provenance};
+use crate::record::{MachineUsed, ProjectRoot, Record, provenance};
+use crate::report::Format;
 use crate::ui::Ui;
 use crate::ui::cli::{MergeArgs, Shard};
 use crate::ui::error::{Error, ExitCode};
@@ -22,7 +23,7 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for text in &arguments.records {
         let (name, path) = named(&place, text);
         if place.record(path).is_some() || !Path::new(path).is_dir() {
-            parts.push(part_of(records::open(&place, path)?, name));
+            parts.extend(parts_of(&place, records::open(&place, path)?, name)?);
             continue;
         }
         is_of_shards = true;
@@ -129,6 +130,46 @@ fn named<'a>(place: &ProjectRoot, text: &'a str) -> (Option<&'a str>, &'a str) {
 }
 
 /// A record, with the name of its machine: as it is given, or made of the processor.
+/// The record as a part; one that was merged from several machines is the records that it was made from.
+fn parts_of(place: &ProjectRoot, record: Record, name: Option<&str>) -> Result<Vec<Part>, Error> {
+    let machines = &record.manifest.machines;
+    if machines.len() < 2 {
+        return Ok(vec![part_of(record, name)]);
+    }
+    let of_machine = |machine: &MachineUsed| {
+        let part = |own: &String| match place.record(own) {
+            Some(folder) => Ok(part_of(Record::open(&folder)?, Some(&machine.name))),
+            None => {
+                let message = format!("{} was merged from {own}, which is not here", record.manifest.record);
+                Err(Error::refused(
+                    message,
+                    "bring it here: `perfrun export` where it was measured, then `perfrun import`",
+                ))
+            }
+        };
+        machine.records.iter().map(part).collect::<Result<Vec<Part>, Error>>()
+    };
+    Ok(machines.iter().map(of_machine).collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+}
+
+/// Adds what was measured on one more machine to a record of several, and writes the report of all into a folder.
+///
+/// # Errors
+///
+/// Records that the first was merged from and that are not here, and a machine that it has already.
+pub(super) fn add_machine(
+    place: &ProjectRoot,
+    fleet: Record,
+    (name, new): (Option<&str>, Record),
+    output: &Path,
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    let mut parts = parts_of(place, fleet, None)?;
+    parts.push(part_of(new, name));
+    let (output, format) = (Some(output.to_owned()), Format::defaults().collect());
+    write(place, &parts, &MergeArgs { records: Vec::new(), output, format, replace: true }, ui)
+}
+
 fn part_of(record: Record, name: Option<&str>) -> Part {
     let Record { manifest, runs, .. } = record;
     let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));

@@ -8,13 +8,15 @@ use serde_json::Value;
 use super::admission::Wishes;
 use super::diff::read_results;
 use super::measure::{Measurement, measure};
+use super::merge;
 use super::records::results_of;
 use super::specs;
 use crate::diff::page::ReproductionPage;
 use crate::diff::{Side, Stale, reproduction};
 use crate::experiment::{Device, Experiment, Package, Runtime};
+use crate::machine::host;
 use crate::prepare::runtime::{self, Progress};
-use crate::record::ProjectRoot;
+use crate::record::{ProjectRoot, Record, provenance};
 use crate::results::Results;
 use crate::run;
 use crate::spec::{self, Loaded};
@@ -27,6 +29,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     let interrupts = super::interrupts()?;
     let there = read_results(&arguments.results)?;
     let place = ProjectRoot::of(&arguments.results)?;
+    let fleet = fleet(&there, &place, arguments)?;
     let (mut loaded, file) = specification(&there, &place, &arguments.results)?;
     check_trust(&loaded, arguments)?;
     specs::obtain(&mut loaded, true, &interrupts, ui)?;
@@ -42,7 +45,8 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         place: &place,
         wishes: Wishes { runtime: library.as_deref(), wait: arguments.wait, no_wait: false },
         overrides: &overrides,
-        restrictions: vec![format!("reproduce {}", there.record)],
+        // One more machine of a fleet is as whole as the others.
+        restrictions: if fleet.is_some() { Vec::new() } else { vec![format!("reproduce {}", there.record)] },
     };
     let Some((job, code)) = measure(what, &interrupts, ui)? else {
         ui.note("interrupted: nothing was compared");
@@ -50,6 +54,12 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
     };
     let record = job.into_record();
     ui.labelled("record", &place.relative(&record.folder));
+    if let Some(fleet) = fleet {
+        let results = &arguments.results;
+        let folder = if results.is_dir() { Some(results.as_path()) } else { results.parent() };
+        let folder = folder.unwrap_or(Path::new("."));
+        return Ok(code.worst(merge::add_machine(&place, fleet, (arguments.machine.as_deref(), record), folder, ui)?));
+    }
     let here = results_of(&record);
     let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
     let found = reproduction(&side("there", there), &side("here", here))?;
@@ -73,6 +83,28 @@ fn overrides(there: &Results) -> Vec<String> {
     all.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
+/// The record of results of several machines, to which this one is added.
+fn fleet(there: &Results, place: &ProjectRoot, arguments: &ReproduceArgs) -> Result<Option<Record>, Error> {
+    let (shown, machines) = (&arguments.results, there.machines());
+    if machines.is_empty() {
+        return Ok(None);
+    }
+    let own = || provenance::name_of_machine(&provenance::machine(&host::describe()));
+    let name = arguments.machine.clone().unwrap_or_else(own);
+    if machines.contains(&name.as_str()) {
+        let message = format!("{} has the machine {name} already", shown.display());
+        return Err(Error::refused(message, "--machine gives this one another name"));
+    }
+    let Some(folder) = place.record(&there.record) else {
+        let message =
+            format!("{} is of several machines, and its record {} is not here", shown.display(), there.record);
+        let help =
+            "`perfrun import` brings it and those that it was merged from; or reproduce the results of one machine";
+        return Err(Error::refused(message, help));
+    };
+    Ok(Some(Record::open(&folder)?))
+}
+
 /// The specification that was measured, as if it lay where it did.
 fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(Loaded, PathBuf), Error> {
     let text = |field: &str| of_specification(there, field).and_then(Value::as_str);
@@ -81,10 +113,6 @@ fn specification(there: &Results, place: &ProjectRoot, shown: &Path) -> Result<(
         return Err(Error::refused(message, "an older perfrun wrote it; run the specification again"));
     };
     let is_narrowed = there.measured.restrictions.iter().any(|flag| !flag.starts_with("--set "));
-    if there.cells.iter().any(|cell| Device::machine_in(cell.names.device()).is_some()) {
-        let message = format!("{} is merged from several machines", shown.display());
-        return Err(Error::refused(message, "reproduce the results of one of them"));
-    }
     if there.measured.quick || !there.measured.complete || is_narrowed {
         let message = format!("{} covers only part of its specification", shown.display());
         return Err(Error::refused(message, "use the results of a complete run"));

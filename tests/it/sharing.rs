@@ -90,6 +90,29 @@ fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
     assert!(refused.stderr.contains("I/N, such as 2/5"), "{}", refused.stderr);
 }
 
+/// The report of two machines, and one more that measures the same.
+#[test]
+fn reproduce_adds_a_machine_to_a_fleet() {
+    let place = Workplace::with_spec(SPEC);
+    let records = [measured(&place, &[]), measured(&place, &[])];
+    let (one, two) = (format!("epyc={}", records[0]), format!("xeon={}", records[1]));
+    place.run(&["merge", &one, &two, "--output", "fleet"]).expect_code(0);
+    let done = place.run(&["reproduce", "fleet", "--machine", "arm"]).expect_code(0);
+    assert!(done.stdout.contains("one/b1/int8/cpu: faster on all 3 machines"), "{}", done.stdout);
+    let across = &results(&place, "fleet/results.json")["across"][0];
+    assert_eq!(across["held"][0]["machines"], serde_json::json!(["epyc", "xeon", "arm"]));
+    assert!(across["mean"]["next_low"].is_null(), "three machines predict nothing");
+    // By records it is the same, and a machine is in a fleet once.
+    let fleet = name(&newest(&place));
+    let four = place.run(&["merge", &fleet, &format!("laptop={}", records[0]), "--output", "four"]).expect_code(0);
+    assert!(four.stdout.contains("expect "), "{}", four.stdout);
+    let twice = place.run(&["reproduce", "fleet", "--machine", "arm"]).expect_code(2);
+    assert!(twice.stderr.contains("has the machine arm already"), "{}", twice.stderr);
+    std::fs::remove_dir_all(place.path(".perfrun/records/x").join(&records[0])).unwrap();
+    let gone = place.run(&["merge", &fleet, &format!("b={}", records[1])]).expect_code(2);
+    assert!(gone.stderr.contains("which is not here"), "{}", gone.stderr);
+}
+
 #[test]
 fn all_shards_of_a_selection_are_that_selection() {
     let place = Workplace::with_spec(SPEC);

@@ -54,14 +54,6 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
     let machines = results.machines();
     let mut table = Columns::of(&results.across);
     table.add(TableColumn::text("comparison"), |across| Some(TableCell::text(across.path.clone())));
-    for machine in &machines {
-        let meaning = format!("speed-up on {machine} with its interval, and the verdict");
-        table.add(TableColumn::number(*machine).of(meaning), |across| {
-            let of = |id: &str| reader.cell(id).and_then(|cell| results.machine_of(cell));
-            let row = results.rows_across(across).find(|row| of(&row.cell) == Some(machine))?;
-            Some(TableCell::number(speedup(row), row.ratio))
-        });
-    }
     table.add(TableColumn::number("mean").of("over machines, with its 95 % interval (method 6.11)"), |across| {
         let mean = across.mean?;
         Some(TableCell::number(ratio(mean.ratio, Some(Interval { low: mean.low, high: mean.high })), mean.ratio))
@@ -74,8 +66,16 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
         let MeanRatio { next_low, next_high, .. } = across.mean?;
         Some(TableCell::text(format!("{:.2}x to {:.2}x", next_low?, next_high?)))
     });
+    for machine in &machines {
+        let meaning = format!("speed-up on {machine} with its interval, and the verdict");
+        table.add(TableColumn::number(*machine).of(meaning), |across| {
+            let of = |id: &str| reader.cell(id).and_then(|cell| results.machine_of(cell));
+            let row = results.rows_across(across).find(|row| of(&row.cell) == Some(machine))?;
+            Some(TableCell::number(speedup(row), row.ratio))
+        });
+    }
     let note = format!(
-        "Latencies do not carry over to another machine; to expect a ratio takes {LEAST_MACHINES_TO_PREDICT} machines."
+        "Latencies do not carry over to another machine; what ratio to expect there takes at least {LEAST_MACHINES_TO_PREDICT} machines."
     );
     let section = Section::new("comparisons", "across-machines", "Across machines", table.table(vec![note]));
     let figure = plots.machines.as_ref().map(Figure::of);

@@ -84,6 +84,9 @@ pub struct ReproduceArgs {
     /// Use this ONNX Runtime library instead of the version that was measured.
     #[arg(long, value_name = "PATH")]
     pub runtime: Option<PathBuf>,
+    /// For results of several machines: the name of this one, which is added to their report [default: made of the processor].
+    #[arg(long, value_name = "NAME", value_parser = super::machine_name)]
+    pub machine: Option<String>,
     /// Wait up to this long for the machine to become quiet.
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,

@@ -33,7 +33,8 @@ pub(super) fn earlier(
     let sha256 = digest::of_text(&loaded.canonical.to_string());
     let here = provenance::machine(&host::describe());
     let mut unfinished = None;
-    for folder in newest_first(place, &loaded.experiment.name) {
+    let own = place.records(&loaded.experiment.name);
+    for folder in place.all_records().into_iter().rev().filter(|folder| folder.starts_with(&own)) {
         // What cannot be read is no record of this job.
         let Ok(manifest) = Manifest::read(&folder) else { continue };
         let is_same = manifest.spec.sha256 == sha256
@@ -52,13 +53,4 @@ pub(super) fn earlier(
         unfinished = unfinished.or(is_here.then_some(folder));
     }
     Ok(unfinished.map(Earlier::Unfinished))
-}
-
-/// The records of an experiment.
-fn newest_first(place: &ProjectRoot, experiment: &str) -> Vec<PathBuf> {
-    let folders = std::fs::read_dir(place.records(experiment)).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
-    folders.sort();
-    folders.reverse();
-    folders
 }

@@ -127,7 +127,7 @@ pub(super) fn one(
     execute(job, place, target, arguments, interrupts, (&admission, ui))
 }
 
-/// What an earlier start of the same left is told, or gone on with; `None` where there is nothing.
+/// Resumes the unfinished record of an earlier start, or reports the complete one; `None` if there is neither.
 fn once(
     loaded: &Loaded,
     restrictions: &[String],

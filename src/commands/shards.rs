@@ -71,8 +71,7 @@ impl Division {
 
     /// How many shards there may be.
     pub(super) fn most(prepared: &Prepared, loaded: &Loaded) -> u32 {
-        let divided = plan::shards_of_groups(&loaded.experiment, &prepared.plan, &[], u32::MAX);
-        divided.err().map_or(1, |TooManyShards { sets }| sets)
+        plan::most_shards(&loaded.experiment, &prepared.plan)
     }
 
     fn by(

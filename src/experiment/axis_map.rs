@@ -51,7 +51,7 @@ impl<T: WhenAbsent> AxisMap<T> {
 }
 
 impl AxisMap<String> {
-    /// The same on whatever machine: `cpu` of `cpu@laptop`.
+    /// The names without the machine: `cpu` for `cpu@laptop`.
     pub(crate) fn without_machine(mut self) -> Self {
         if let Some((device, _)) = self.device().split_once('@') {
             self[Axis::Devices] = device.to_owned();

@@ -33,7 +33,7 @@ pub use order::{PlannedRun, arm_order, block_order, group_order};
 pub use run_time::{CellForecast, Source, TimeRange};
 pub(crate) use run_time::{most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
-pub(crate) use shards::{TooManyShards, shards_of_groups, typical_runs};
+pub(crate) use shards::{TooManyShards, most_shards, shards_of_groups, typical_runs};
 pub use sides::{BothSides, PlannedSide, both_sides};
 pub(crate) use stream::RandomStream;
 

@@ -2,7 +2,7 @@
 //! same time.
 //!
 //! Input: a plan, and what is expected of each cell on a slow and on a fast machine. Output: a shard for each group, the
-//! same on every host, whatever can be run there.
+//! same on every host, also on one without a device of the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,10 +32,8 @@ pub(crate) fn shards_of_groups(
     expected: &[Vec<Option<CellForecast>>],
     shards: u32,
 ) -> Result<Vec<u32>, TooManyShards> {
-    // What a host rules out counts too: another host may not.
-    let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();
-    let sets = sets_of_groups(plan, &arms, asks_for_items(experiment));
-    let count = sets.iter().flatten().max().map_or(0, |last| last + 1);
+    let (sets, arms) = sets_of_groups(experiment, plan);
+    let count = count_of(&sets);
     if shards > count {
         return Err(TooManyShards { sets: count });
     }
@@ -53,6 +51,15 @@ pub(crate) fn shards_of_groups(
     let part_of = divide(&things, shards as usize);
     // A group of which no cell is run lies in the first.
     Ok(sets.iter().map(|set| set.map_or(0, |set| part_of[set as usize] as u32)).collect())
+}
+
+/// How many shards there may be.
+pub(crate) fn most_shards(experiment: &Experiment, plan: &Plan) -> u32 {
+    count_of(&sets_of_groups(experiment, plan).0)
+}
+
+fn count_of(sets: &[Option<u32>]) -> u32 {
+    sets.iter().flatten().max().map_or(0, |last| last + 1)
 }
 
 impl Plan {
@@ -82,12 +89,15 @@ fn asks_for_items(experiment: &Experiment) -> bool {
 
 /// A number for each group of which cells are run, the same for those that share a model at an input (or at any, where inputs
 /// are weighed against each other), in the order of their first groups: they could stand in for each other, or one is the
-/// other's reference.
-fn sets_of_groups(plan: &Plan, arms: &[u32], of_any_input: bool) -> Vec<Option<u32>> {
+/// other's reference. Beside it, how often each cell is run.
+fn sets_of_groups(experiment: &Experiment, plan: &Plan) -> (Vec<Option<u32>>, Vec<u32>) {
+    // What a host rules out counts too: another host may not.
+    let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();
+    let of_any_input = asks_for_items(experiment);
     let mut sets: Vec<usize> = (0..plan.groups.len()).collect();
     let mut is_run = vec![false; plan.groups.len()];
     let mut known: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for (cell, _) in plan.cells.iter().zip(arms).filter(|(_, arms)| **arms > 0) {
+    for (cell, _) in plan.cells.iter().zip(&arms).filter(|(_, arms)| **arms > 0) {
         is_run[cell.group as usize] = true;
         let input = if of_any_input { 0 } else { cell.input().place() };
         let own = sets[cell.group as usize];
@@ -100,7 +110,7 @@ fn sets_of_groups(plan: &Plan, arms: &[u32], of_any_input: bool) -> Vec<Option<u
         let next = numbers.len() as u32;
         is_run.then(|| *numbers.entry(*set).or_insert(next))
     };
-    sets.iter().zip(is_run).map(number).collect()
+    (sets.iter().zip(is_run).map(number).collect(), arms)
 }
 
 /// Times of one thing on several machines, each in shares of what a part should take there.
@@ -232,7 +242,7 @@ mod tests {
         sums.iter().all(|sum| most <= ratio * sum)
     }
 
-    /// A cell whose device is not here is told by the cells of other devices whether its model takes its input.
+    /// Whether a model takes an input is known from the cells of the devices that the host has.
     #[test]
     fn a_host_without_a_device_divides_as_one_with_it() {
         let text = "backend: mock\nmodels: [m, n]\ninputs: { batch: [1, 8] }\ndevices: [cpu, cuda]\n";

@@ -80,11 +80,6 @@ impl Results {
         let names: Vec<&str> = self.provenance.machine.split(Manifest::BETWEEN_MACHINES).collect();
         if names.len() > 1 { names } else { Vec::new() }
     }
-
-    /// The machine of a cell, where there are several.
-    pub(crate) fn machine_of<'a>(&self, cell: &'a Cell) -> Option<&'a str> {
-        Device::machine_in(cell.names.device())
-    }
 }
 
 /// Every comparison that two machines and more made, in the order of the first.
@@ -103,7 +98,8 @@ pub(super) fn across(results: &Results) -> Vec<AcrossMachines> {
         }
         claims[place].push(row);
     }
-    let machine = |row: &Compared| cells.get(row.cell.as_str()).and_then(|cell| results.machine_of(cell));
+    let machine =
+        |row: &Compared| cells.get(row.cell.as_str()).and_then(|cell| Device::machine_in(cell.names.device()));
     let claim = |rows: &Vec<&Compared>| AcrossMachines {
         path: path(&rows[0].cell).unwrap_or_default(),
         cells: rows.iter().map(|row| row.cell.clone()).collect(),

@@ -35,13 +35,13 @@ use self::status::Status;
 pub(super) use self::gather::{Gathered, gather};
 pub(super) use self::status::why_missing;
 
-/// A shard takes about so long where nobody says how many there are.
+/// Planned time of a shard if `--shards` is not given.
 const USUAL_NANOS: u64 = 30 * 60 * 1_000_000_000;
 
-/// And there are no more than this.
+/// Most shards if `--shards` is not given.
 const MOST_UNASKED: u32 = 16;
 
-/// Where times are scripted.
+/// Shards of the mock backend if `--shards` is not given: its times are not waited for.
 const SCRIPTED: u32 = 4;
 
 pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -53,14 +53,12 @@ pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let (loaded, prepared) = load(spec, arguments, &interrupts, ui)?;
     let spec = &stage::plain(&std::path::absolute(spec).map_err(|source| Error::read(spec, source))?);
     let place = ProjectRoot::of(spec)?;
-    let in_place = match engine {
-        Engine::Slurm => why_in_place(&loaded, spec, &place, arguments)?,
-        Engine::Kubernetes | Engine::Github => Some(String::new()),
-    };
-    let (division, planned) = divided(&loaded, &prepared, arguments, in_place.is_some(), &place)?;
     if engine != Engine::Slurm {
+        let (_, planned) = divided(&loaded, &prepared, arguments, true, &place)?;
         return print_for(engine, (spec, &place), (&loaded, &planned), arguments, ui);
     }
+    let in_place = why_in_place(&loaded, spec, &place, arguments)?;
+    let (division, planned) = divided(&loaded, &prepared, arguments, in_place.is_some(), &place)?;
     if let Some(why) = &in_place {
         ui.note(&format!(
             "{why}, so nothing is copied: {} must be on a file system that the nodes share, and stay as it is until the jobs have ended",
@@ -72,7 +70,7 @@ pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let stage = folder_of_jobs(&place, arguments.stage.as_deref());
     let stage = std::path::absolute(&stage).map_err(|source| Error::write(&stage, source))?;
     // Of two submissions at once the second sees what the first has submitted.
-    let _turn = if arguments.print { None } else { Some(turn(&stage, &place)?) };
+    let lock = if arguments.print { None } else { Some(lock(&stage, &place)?) };
     let kinds: Vec<Option<&String>> = match &arguments.each_node_type {
         Some(types) => types.values.iter().map(Some).collect(),
         None => vec![None],
@@ -91,16 +89,14 @@ pub(super) fn run(arguments: &SubmitArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return super::print(ui, &(tasks.collect::<String>() + &merging));
     }
     if all.iter().any(|it| !it.shards.is_empty()) {
-        for submission in &mut all {
-            if submission.job.submitted.is_empty() && in_place.is_none() {
-                stage::fill(&submission.folder, &stage.join("files"), &submission.job.work.files, &division, &place)?;
-            }
-            submission.start(arguments, ui)?;
+        for new in all.iter().filter(|it| it.job.submitted.is_empty() && in_place.is_none()) {
+            stage::fill(&new.folder, &stage.join("files"), &new.job.work.files, &division, &place)?;
         }
+        all.iter_mut().try_for_each(|it| it.start(arguments, ui))?;
         start_merge(&mut all, &merging, ui)?;
         super::print(ui, &ui.labelled_lines("job", all.iter().map(|it| shown(&it.folder))))?;
     }
-    drop(_turn);
+    drop(lock);
     if arguments.wait {
         return watch::wait(&all[0].folder, &all[0].job, &interrupts, ui);
     }
@@ -165,7 +161,7 @@ fn why_in_place(
 }
 
 /// A lock on the folder of jobs, which is made.
-fn turn(stage: &Path, place: &ProjectRoot) -> Result<std::fs::File, Error> {
+fn lock(stage: &Path, place: &ProjectRoot) -> Result<std::fs::File, Error> {
     place.create_store()?;
     stage::make_folder(stage)?;
     let path = stage.join("submit.lock");
@@ -225,7 +221,7 @@ fn start_merge(all: &mut [Submission], script: &str, ui: &Ui) -> Result<(), Erro
     let is_queued = |it: &&Submitted| queue::is_queued(&it.id, it.cluster.as_deref());
     let mut arrays: Vec<String> = submitted.filter(is_queued).map(|it| it.id.clone()).collect();
     if arrays.is_empty() {
-        // Slurm is as fast as that only in a test.
+        // All of them may have failed at once; Slurm knows their numbers for some minutes.
         arrays.extend(all.iter().filter_map(|it| it.job.submitted.last()).map(|last| last.id.clone()));
     }
     let path = all[0].folder.join("merge.sh");

@@ -1,5 +1,5 @@
 //! What the tasks of a job need, in one folder that nodes can see: the specification, models and data, each copied once, by
-//! its hash. What is in the folder never changes, whatever becomes of the originals while jobs wait.
+//! its hash. Editing the originals while jobs wait does not change the copies.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,9 +75,9 @@ pub(super) fn fill(
         let kept = kept(store, &place.root.join(name), hash)?;
         let target = folder.join(name);
         make_folder(target.parent().unwrap_or(folder))?;
-        // A submission that was refused has filled the folder before.
+        // A submission that was refused, or found the disk full, has begun to fill the folder.
         if target.symlink_metadata().is_ok() {
-            continue;
+            fs::remove_file(&target).map_err(|source| Error::remove(&target, source))?;
         }
         // A file system without links gets copies.
         fs::hard_link(&kept, &target)
@@ -106,7 +106,7 @@ fn kept(store: &Path, from: &Path, hash: &str) -> Result<PathBuf, Error> {
         let message = format!("{} changed while it was copied", from.display());
         return Err(Error::refused(message, "submit again once nothing writes it"));
     }
-    // Jobs share it: nobody is to edit it in place.
+    // Several jobs link to it, so an edit in one would change the others.
     let read_only = fs::Permissions::from_mode(0o444);
     copy.as_file().set_permissions(read_only).map_err(|source| Error::write(&kept, source))?;
     copy.persist(&kept).map_err(|error| Error::write(&kept, error.error))?;

@@ -13,7 +13,6 @@ use crate::vocabulary::wording::list;
 
 /// More lines than these are in the table alone.
 const MOST_LINES: usize = 8;
-
 /// More machines than these are counted, not named.
 const MOST_NAMED: usize = 2;
 
@@ -69,7 +68,8 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
     for machine in &machines {
         let meaning = format!("speed-up on {machine} with its interval, and the verdict");
         table.add(TableColumn::number(*machine).of(meaning), |across| {
-            let of = |id: &str| reader.cell(id).and_then(|cell| results.machine_of(cell));
+            let of =
+                |id: &str| reader.cell(id).and_then(|cell| crate::experiment::Device::machine_in(cell.names.device()));
             let row = results.rows_across(across).find(|row| of(&row.cell) == Some(machine))?;
             Some(TableCell::number(speedup(row), row.ratio))
         });

@@ -42,7 +42,7 @@ pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
     let of_machine = |across: &AcrossMachines| {
         let group = across.path.clone();
         let row = |row: &Compared| {
-            let machine = reader.cell(&row.cell).and_then(|cell| results.machine_of(cell))?.to_owned();
+            let machine = crate::experiment::Device::machine_in(reader.cell(&row.cell)?.names.device())?.to_owned();
             Some(Row { group: group.clone(), entry: machine, ..compared(reader, row)? })
         };
         let mean = across.mean.map(|MeanRatio { ratio, low, high, .. }| {

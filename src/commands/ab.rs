@@ -198,7 +198,7 @@ fn prove(
         loaded: &derived,
         file: &shown(arguments),
         place,
-        wishes: Wishes { runtime: None, wait: arguments.wait, no_wait: false },
+        wishes: Wishes { runtime: None, wait: arguments.wait, ..Wishes::default() },
         overrides,
         restrictions: vec!["--prove".to_owned()],
     };

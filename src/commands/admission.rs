@@ -34,6 +34,8 @@ pub(super) struct Wishes<'a> {
     pub(super) wait: Option<Nanos>,
     /// Fail, where another perfrun measures, instead of waiting for it.
     pub(super) no_wait: bool,
+    /// Scripts wait for their turn too: another start of the same job may be at work on the same record.
+    pub(super) always_in_turn: bool,
 }
 
 /// A measurement that may begin.
@@ -68,7 +70,7 @@ impl Admission {
         let environment = backend::of(&experiment.backend).environment();
         let libraries = libraries::obtain(experiment, plan, wishes.runtime, ui)?;
         let take = || lock(&experiment.name, wishes.no_wait, interrupts, ui);
-        let lock = environment.on_machine(take).transpose()?.flatten();
+        let lock = if wishes.always_in_turn { take()? } else { environment.on_machine(take).transpose()?.flatten() };
         if interrupts.count() > 0 {
             return Ok(None);
         }

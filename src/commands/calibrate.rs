@@ -10,14 +10,14 @@ use crate::experiment::{
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
 use crate::record::{ProjectRoot, write_whole};
-use crate::report::calibration as report;
+
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
 use crate::spec::Loaded;
 use crate::ui::cli::{CalibrateArgs, CalibrationDesign, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
-use crate::ui::{Ui, calibration as terminal};
+use crate::ui::{Ui, calibration};
 use crate::worker::Interrupts;
 
 pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
     let rounds = arguments.comparisons.div_ceil(groups);
     prepared.plan.runs = derived.experiment.interim_analyses().most().saturating_mul(rounds);
     prepared.plan.rounds = rounds;
-    let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: false };
+    let wishes = Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, ..Wishes::default() };
     let admission = Admission::ask(&derived.experiment, &prepared.plan, wishes, &place, &interrupts, ui)?;
     let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
     if !admission.try_devices(&mut prepared, &derived.experiment, &interrupts) {
@@ -152,7 +152,7 @@ fn measure(
     if arguments.json {
         return print(ui, &(json(&result)? + "\n"));
     }
-    print(ui, &terminal::describe(&result, ui))?;
+    print(ui, &calibration::describe(&result, ui))?;
     ui.note(&format!("wrote      {}/calibration.md  calibration.json", place.relative(&folder)));
     let failed = record.runs.iter().any(|run| run.outcome == crate::record::Outcome::Failed);
     Ok(if failed { ExitCode::RunsFailed } else { ExitCode::Done })
@@ -167,7 +167,7 @@ fn write(result: &Calibration, folder: &Path, place: &ProjectRoot) -> Result<(),
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let text = json(result)? + "\n";
     write_whole(&folder.join("calibration.json"), text.as_bytes())?;
-    write_whole(&folder.join("calibration.md"), report::markdown(result).as_bytes())?;
+    write_whole(&folder.join("calibration.md"), calibration::markdown(result).as_bytes())?;
     // In blocks is how everything else is measured; another order says nothing about it.
     if result.design == Design::Blocks {
         write_whole(&place.calibration(), text.as_bytes())?;

@@ -29,6 +29,9 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         is_of_shards = true;
         let gathered = gather(Path::new(path))?;
         let of = name.map_or_else(String::new, |name| format!("{name} "));
+        for archive in &gathered.unreadable {
+            ui.note(&format!("warning: {archive}"));
+        }
         let known = submit::why_missing(Path::new(path));
         let why = |shard: &Shard| format!("{of}{}", why_missing(&gathered, *shard, &known));
         missing.extend(gathered.missing().iter().map(why));

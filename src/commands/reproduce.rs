@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         loaded: &loaded,
         file: &file,
         place: &place,
-        wishes: Wishes { runtime: library.as_deref(), wait: arguments.wait, no_wait: false },
+        wishes: Wishes { runtime: library.as_deref(), wait: arguments.wait, ..Wishes::default() },
         overrides: &overrides,
         // One more machine of a fleet is as whole as the others.
         restrictions: if fleet.is_some() { Vec::new() } else { vec![format!("reproduce {}", there.record)] },

@@ -158,7 +158,12 @@ fn once(
 }
 
 fn wishes(arguments: &RunArgs) -> Wishes<'_> {
-    Wishes { runtime: arguments.runtime.as_deref(), wait: arguments.wait, no_wait: arguments.no_wait }
+    Wishes {
+        runtime: arguments.runtime.as_deref(),
+        wait: arguments.wait,
+        no_wait: arguments.no_wait,
+        always_in_turn: arguments.once,
+    }
 }
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {

@@ -23,8 +23,17 @@ pub struct Watch {
     opened: Option<Instant>,
     /// Time of all windows.
     sampled: Duration,
-    /// Other workers of perfrun are alive meanwhile, so that the GPU's memory is not this one's.
-    is_alone: bool,
+    beside: Beside,
+}
+
+/// Whose workers of perfrun are alive while one is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nobody,
+    /// Some that wait, so that the GPU's memory is not this one's alone.
+    Waiting,
+    /// Some at work on other devices, so that the processors' energy is not this one's alone.
+    OtherDevices,
 }
 
 #[derive(Debug)]
@@ -65,12 +74,13 @@ impl<T> Meter<T> {
 
 impl Watch {
     /// Begins, right before a worker is started. `None` where there is nothing to look at.
-    pub(crate) fn start(gpu: Option<Gpu>, packages: Option<&Packages>, is_alone: bool) -> Option<Self> {
+    pub(crate) fn start(gpu: Option<Gpu>, packages: Option<&Packages>, beside: Beside) -> Option<Self> {
+        let packages = packages.filter(|_| beside != Beside::OtherDevices);
         let packages = packages.map(|packages| PackageWatch { packages: packages.clone(), energy: Meter::new() });
         if gpu.is_none() && packages.is_none() {
             return None;
         }
-        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, is_alone })
+        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, beside })
     }
 
     /// The worker is about to take counted samples.
@@ -110,7 +120,7 @@ impl Watch {
                 None => watch.energy.joules.filter(|_| !self.sampled.is_zero()),
             });
         let Some(watch) = self.gpu else { return Watched { package_joules, ..Watched::default() } };
-        let memory_before = watch.memory_before.filter(|_| self.is_alone);
+        let memory_before = watch.memory_before.filter(|_| self.beside != Beside::Waiting);
         let memory_bytes = watch.memory_bytes;
         let (series, joules) = watch.finish(self.sampled, sampled_ns);
         Watched { series, memory_bytes, memory_before, joules, package_joules }

@@ -41,6 +41,9 @@ pub struct Measure {
     /// Longest wait between blocks for a throttled processor to cool down.
     #[serde(default = "default_cooldown")]
     pub cooldown: Nanos,
+    /// What may run at the same time, once it was seen not to disturb each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Parallel>,
     /// When queries come whose arrivals are those of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
@@ -72,6 +75,18 @@ pub enum Design {
     Duet,
     /// All runs of a cell, then all of the next: for records that compare nothing.
     Sequential,
+}
+
+/// What may run at the same time, once it was seen not to disturb each other (method 4.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(
+    rename = "parallel",
+    description = "What may run at the same time, once it was seen not to disturb each other."
+)]
+pub enum Parallel {
+    /// Cells of different devices.
+    Devices,
 }
 
 /// What the caches hold when a sample begins (method 1.8).
@@ -153,6 +168,7 @@ impl Default for Measure {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: default_cooldown(),
+            parallel: None,
             trace: None,
         }
     }

@@ -29,6 +29,9 @@ pub struct Mock {
     /// How much slower such a run is at most; each by a random part of it.
     #[serde(default)]
     pub disturbance: Ratio,
+    /// How much slower a run is while cells of other devices run.
+    #[serde(default, skip_serializing_if = "Ratio::is_zero")]
+    pub beside: Ratio,
     /// Standard deviation of the log of an iteration.
     pub noise: Ratio,
     /// Lag-1 correlation of that noise, 0 to below 1.
@@ -121,6 +124,7 @@ impl Mock {
             run_sd: none,
             disturbed: none,
             disturbance: none,
+            beside: none,
             noise: none,
             ar1: none,
             exponential: false,

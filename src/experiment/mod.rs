@@ -59,7 +59,7 @@ pub(crate) use load::{Arrivals, LatencyBound, Load, spaced};
 pub(crate) use matrix::Combine;
 pub(crate) use matrix::beyond_limit;
 pub(crate) use matrix::{Factor, MatrixError, Space};
-pub(crate) use measure::{Boundary, Cache, Design, Rebuild, StopStatistic};
+pub(crate) use measure::{Boundary, Cache, Design, Parallel, Rebuild, StopStatistic};
 pub use measure::{Measure, Stop, Warmup};
 pub use mock::Mock;
 pub(crate) use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
@@ -425,6 +425,11 @@ impl Device {
     /// Whether it is the provider for processors, which every runtime has.
     pub fn is_cpu(&self) -> bool {
         self.provider == Device::CPU
+    }
+
+    /// Whether it is the processors, by whichever provider.
+    pub(crate) fn is_processor(&self) -> bool {
+        self.is_cpu() || self.provider == "xnnpack" || self.hardware == Some(Hardware::Cpu)
     }
 
     /// Whether it is a GPU of NVIDIA: its driver knows it by the number.

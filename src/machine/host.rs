@@ -60,9 +60,35 @@ pub struct Host {
     pub clock_source: Option<String>,
     /// Address-space randomisation: 0 is off.
     pub aslr: Option<u32>,
+    /// Units of the processor that decide what a precision gains, by the names of [`UNITS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<String>,
     /// Bytes of the last level of cache that the allowed processors have, all of them together.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
+}
+
+/// Units that decide what a precision gains, with the kernel's words for them, any of which will do.
+const UNITS: [(&str, &[&str]); 8] = [
+    ("VNNI", &["avx512_vnni", "avx_vnni"]),
+    ("AMX int8", &["amx_int8"]),
+    ("int8 dot products", &["asimddp"]),
+    ("I8MM", &["i8mm"]),
+    ("bf16", &["avx512_bf16", "amx_bf16", "bf16"]),
+    ("fp16", &["avx512_fp16", "asimdhp"]),
+    ("AVX-512", &["avx512f"]),
+    ("AVX2", &["avx2"]),
+];
+
+fn units(kernel: &Kernel) -> Vec<String> {
+    let found = cpu_features(kernel).unwrap_or_default();
+    let has = |words: &[&str]| found.split_whitespace().any(|word| words.contains(&word));
+    UNITS.iter().filter(|(_, words)| has(words)).map(|(unit, _)| (*unit).to_owned()).collect()
+}
+
+/// What the first processor can do, in the kernel's words.
+fn cpu_features(kernel: &Kernel) -> Option<String> {
+    cpu_fact(kernel, "flags").or_else(|| cpu_fact(kernel, "Features"))
 }
 
 /// A process that used the processor while perfrun looked.
@@ -104,6 +130,7 @@ pub(crate) fn describe_from(kernel: &Kernel) -> Host {
         kernel: sysinfo::System::kernel_version(),
         clock_source: kernel.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         aslr: kernel.number("proc/sys/kernel/randomize_va_space"),
+        units: units(kernel),
         last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, kernel)),
     }
 }
@@ -225,7 +252,7 @@ mod tests {
         let fake = FakeKernel::with(&[
             (
                 "proc/cpuinfo",
-                "processor : 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: Some CPU\nstepping\t: 2\nflags\t: fpu hypervisor sse\n",
+                "processor : 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: Some CPU\nstepping\t: 2\nflags\t: fpu hypervisor sse avx2 avx_vnni\n",
             ),
             ("proc/self/status", "Cpus_allowed_list:\t0-2\n"),
             ("proc/self/cgroup", "0::/box/inner\n"),
@@ -245,6 +272,7 @@ mod tests {
         assert_eq!(host.governor.as_deref(), Some("performance, powersave"));
         assert_eq!((host.turbo, host.virtual_machine, host.smt), (Some(true), Some(true), None));
         assert_eq!((host.aslr, host.clock_source, host.memory_nodes), (None, None, None));
+        assert_eq!(host.units, ["VNNI", "AVX2"]);
     }
 
     #[test]

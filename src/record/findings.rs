@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::found::{Compared, Converted, DevicesSeen, Preview, Rates, Rehearsed, Scored, Searched, SetUp};
+use super::found::{Compared, Converted, DevicesSeen, Preview, Rates, Rehearsed, Scored, Searched, SetUp, SideBySide};
 use super::profiled::Profiled;
 use super::roofline::Roofline;
 use super::sums::{self, COMPLETE, Sums};
@@ -100,6 +100,8 @@ findings! {
     accuracy: Scored,
     /// How quiet the machine was when a requirement let the record through.
     requirements: Preview,
+    /// Whether cells of different devices disturb each other.
+    side_by_side: SideBySide,
     /// Where the time of inferences goes.
     profile: Profiled,
 }

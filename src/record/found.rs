@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use onnx::precision::{ConversionReport, ProviderClass};
 use serde::{Deserialize, Serialize};
+use statistics::Verdict;
+use statistics::interval::Estimate;
 
 use super::used::InferenceCost;
 use crate::device::look::Look;
@@ -11,6 +13,7 @@ use crate::experiment::{DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantInd
 use crate::prepare::models::Recipe;
 use crate::quality::accuracy::Score;
 use crate::quality::fidelity::Fidelity;
+use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Nanos;
 use crate::worker::backend::Failure;
 
@@ -188,6 +191,50 @@ pub struct DeviceSeen {
     pub look: Option<Look>,
     /// Why nothing was, a fragment.
     pub problem: Option<String>,
+}
+
+/// Whether cells of different devices disturb each other (method 4.7).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SideBySide {
+    /// Every set of devices that was tried, in order.
+    pub trials: Vec<Trial>,
+}
+
+impl SideBySide {
+    /// The devices whose cells may run at the same time; none where every set of them disturbs each other.
+    pub fn together(&self) -> &[DeviceIndex] {
+        self.trials.iter().find(|trial| trial.holds()).map_or(&[], |trial| &trial.devices)
+    }
+}
+
+/// Some cells alone, and while all devices of a set were at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Indices on the devices axis.
+    pub devices: Vec<DeviceIndex>,
+    pub cells: Vec<Disturbed>,
+    /// Why there are no blocks, or no more of them, a fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Trial {
+    /// Whether every cell was equivalent to itself alone.
+    pub fn holds(&self) -> bool {
+        let all = self.cells.iter().all(|cell| cell.verdict.is_equivalent());
+        all && !self.cells.is_empty() && self.problem.is_none()
+    }
+}
+
+/// One cell beside the others, against itself alone.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disturbed {
+    /// Index of the cell.
+    pub cell: u32,
+    pub metric: MetricReference,
+    /// Its value beside the others over that alone, paired by block.
+    pub ratio: Estimate,
+    pub verdict: Verdict,
 }
 
 /// What a short control said about this machine.

@@ -32,8 +32,9 @@ use std::path::{Path, PathBuf};
 pub(crate) use findings::Finding;
 pub use findings::PassFindings;
 pub(crate) use found::{
-    BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, LibrarySaid, Preview,
-    Rates, Scored, SearchEnd, Searched, SetUp, TooLarge, Tried, TriedRate, VariantFile,
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, Disturbed,
+    LibrarySaid, Preview, Rates, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge, Trial, Tried, TriedRate,
+    VariantFile,
 };
 pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};

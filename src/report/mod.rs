@@ -5,7 +5,6 @@
 //! where a report lies, which the command decides.
 
 pub(crate) mod batch_search;
-pub(crate) mod calibration;
 pub(crate) mod cause;
 mod compose;
 pub(crate) mod format;
@@ -13,6 +12,7 @@ mod formats;
 pub(crate) mod page;
 pub mod plots;
 mod template;
+pub(crate) mod together;
 mod write;
 
 use std::path::PathBuf;

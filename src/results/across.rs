@@ -10,10 +10,10 @@ use statistics::distribution::normal_quantile;
 use statistics::interval::Interval;
 use statistics::random_effects::random_effects;
 
-use super::metrics::rounded;
+use super::digits::rounded;
 use super::{Cell, Compared, Results};
 use crate::experiment::Device;
-use crate::record::Manifest;
+use crate::record::{MachineUsed, Manifest};
 
 /// Of the mean over machines, and of one more.
 const CONFIDENCE: f64 = 0.95;
@@ -42,6 +42,9 @@ pub struct Held {
     pub verdict: Verdict,
     /// The machines.
     pub machines: Vec<String>,
+    /// Units of a processor that all of them lack, and that every other machine has; of cells on processors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
     /// Of a difference, the ratio that all of them keep: for the better at least, for the worse at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
@@ -83,7 +86,7 @@ impl Results {
 }
 
 /// Every comparison that two machines and more made, in the order of the first.
-pub(super) fn across(results: &Results) -> Vec<AcrossMachines> {
+pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachines> {
     if results.machines().is_empty() {
         return Vec::new();
     }
@@ -104,7 +107,11 @@ pub(super) fn across(results: &Results) -> Vec<AcrossMachines> {
         path: path(&rows[0].cell).unwrap_or_default(),
         cells: rows.iter().map(|row| row.cell.clone()).collect(),
         metric: rows[0].metric.clone(),
-        held: Verdict::ALL.into_iter().filter_map(|verdict| held(verdict, rows, &machine)).collect(),
+        held: Verdict::ALL
+            .into_iter()
+            .filter_map(|verdict| held(verdict, rows, &machine))
+            .map(|held| Held { without: without(&held, rows, &cells, manifest), ..held })
+            .collect(),
         mean: mean(rows),
     };
     claims.iter().filter(|rows| rows.len() > 1).map(claim).collect()
@@ -121,7 +128,29 @@ fn held<'a>(verdict: Verdict, rows: &[&Compared], machine: &dyn Fn(&Compared) ->
         (_, true) => intervals().map(|interval| interval.high).reduce(f64::max),
         _ => None,
     };
-    (!machines.is_empty()).then_some(Held { verdict, machines, bound })
+    (!machines.is_empty()).then_some(Held { verdict, machines, without: Vec::new(), bound })
+}
+
+/// What the machines of a verdict lack and all others of the comparison have, where its cells are on processors.
+fn without(held: &Held, rows: &[&Compared], cells: &BTreeMap<&str, &Cell>, manifest: &Manifest) -> Vec<String> {
+    let is_processor = |row: &&Compared| {
+        let label = cells.get(row.cell.as_str()).map(|cell| cell.names.device());
+        manifest.experiment.devices.iter().any(|device| Some(device.label().as_str()) == label && device.is_processor())
+    };
+    let machines = manifest.machines.iter().filter(|_| rows.iter().all(is_processor));
+    let (own, others): (Vec<_>, Vec<_>) = machines.partition(|machine| held.machines.contains(&machine.name));
+    let units = |machines: Vec<&MachineUsed>| {
+        machines.into_iter().map(|machine| machine.host.units.clone()).collect::<Vec<_>>()
+    };
+    lacking(&units(own), &units(others))
+}
+
+/// Units that all of the others have and none of these; nothing where units are unknown, as in records of earlier versions.
+fn lacking(own: &[Vec<String>], others: &[Vec<String>]) -> Vec<String> {
+    let are_known = own.iter().all(|units| !units.is_empty());
+    let of_all = |unit: &&String| others.iter().all(|units| units.contains(unit));
+    let of_none = |unit: &&String| are_known && !own.iter().any(|units| units.contains(unit));
+    others.first().into_iter().flatten().filter(of_all).filter(of_none).cloned().collect()
 }
 
 /// By a random effect of the machine on the logarithm of the ratio.
@@ -145,4 +174,23 @@ fn mean(rows: &[&Compared]) -> Option<MeanRatio> {
         next_low: next.map(|next| next.low),
         next_high: next.map(|next| next.high),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tells_machines_apart_is_what_none_of_one_kind_and_all_of_the_other_have() {
+        let units = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let (new, old, middle) = (units(&["VNNI", "bf16", "AVX2"]), units(&["AVX2"]), units(&["VNNI", "AVX2"]));
+        let told = |own: &[&Vec<String>], others: &[&Vec<String>]| {
+            let owned = |of: &[&Vec<String>]| of.iter().map(|units| (*units).clone()).collect::<Vec<_>>();
+            lacking(&owned(own), &owned(others))
+        };
+        assert_eq!(told(&[&old], &[&new, &middle]), ["VNNI"]);
+        assert_eq!(told(&[&old, &middle], &[&new]), ["bf16"]);
+        assert!(told(&[&new], &[&old]).is_empty() && told(&[&old], &[]).is_empty());
+        assert!(told(&[&Vec::new()], &[&new]).is_empty(), "a record of an earlier version names none");
+    }
 }

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::interval::{Estimate, Interval};
 
+use super::digits::rounded;
+
 /// A number with what is known about it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimated {
@@ -24,6 +26,14 @@ pub struct Estimated {
 }
 
 impl Estimated {
+    /// An estimate, in as many digits as are stored.
+    pub(super) fn of(estimate: Estimate) -> Self {
+        let Estimate { value, interval, n, .. } = estimate;
+        let end = |end: fn(Interval) -> f64| interval.map(|interval| rounded(end(interval)));
+        let (low, high) = (end(|interval| interval.low), end(|interval| interval.high));
+        Estimated { value: rounded(value), low, high, n: n as u64, supported: None }
+    }
+
     /// With its interval, as statistics have it.
     pub fn estimate(&self, confidence: f64) -> Estimate {
         Estimate { value: self.value, interval: interval(self.low, self.high), n: self.n as usize, confidence }

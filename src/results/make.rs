@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use onnx::precision::Kept;
 
 use super::cell::{Cell, CellLoad, FailureSeen, Search, Skipped, Status};
+use super::digits::{as_fact, rounded};
 use super::method::Method;
-use super::metrics::{as_fact, columns, environment, metrics, named, rounded, score_changes, slices};
+use super::metrics::{columns, environment, metrics, named, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
 use super::{
     Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
@@ -96,7 +97,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         differing: remarks::differing(manifest, summary),
         across: Vec::new(),
     };
-    results.across = super::across::across(&results);
+    results.across = super::across::across(&results, manifest);
     results
 }
 

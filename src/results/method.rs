@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::Verdict;
 
-use crate::experiment::{Aa, Axis, Backend, Boundary, Cache, Completion, Design, Measure, Provider, Stop, Warmup};
-use crate::record::Manifest;
+use super::estimated::Estimated;
+
+use crate::experiment::{
+    Aa, Axis, Backend, Boundary, Cache, Completion, Design, Device, DeviceIndex, Measure, Provider, Stop, Warmup,
+};
+use crate::record::{Disturbed, Manifest, Trial};
+use crate::vocabulary::metric::MetricReference;
 use crate::vocabulary::quantity::Nanos;
 
 /// How a record was measured.
@@ -42,12 +48,67 @@ pub struct Method {
     /// How the end of a device's work was waited for, by its name; of devices other than the CPU.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub completion: BTreeMap<String, Completion>,
+    /// Devices that were tried together, in order: the cells of the first set that did not disturb each other ran at the
+    /// same time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<Together>,
     /// `compare.aa: off`: identical arms were not measured.
     #[serde(skip_serializing_if = "super::is_false")]
     pub without_control: bool,
     /// Selectors of `matrix` that matched nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_selectors: Vec<String>,
+}
+
+/// A set of devices that was tried: some cells alone, and while every other device was at work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Together {
+    /// Their labels.
+    pub devices: Vec<String>,
+    /// Whether no cell was disturbed, so that their cells ran at the same time.
+    pub holds: bool,
+    /// What was tried, by cell and metric.
+    pub tried: Vec<BesideOthers>,
+    /// Why there are no more blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A cell beside others, against itself alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BesideOthers {
+    /// Id of the cell.
+    pub cell: String,
+    /// As goals name it.
+    #[schemars(with = "String")]
+    pub metric: MetricReference,
+    /// The value beside others over that alone.
+    pub ratio: Estimated,
+    #[schemars(with = "String", description = format!("{}.", Verdict::listed()))]
+    pub verdict: Verdict,
+}
+
+impl Together {
+    /// That of a record.
+    pub(crate) fn of(manifest: &Manifest, trial: &Trial) -> Self {
+        let label = |device: &DeviceIndex| manifest.experiment.devices.get(device.place()).map(Device::label);
+        let tried = |known: &Disturbed| {
+            let cell = manifest.plan.cells.get(known.cell as usize)?.id.to_string();
+            let Disturbed { metric, ratio, verdict, .. } = *known;
+            Some(BesideOthers { cell, metric, ratio: Estimated::of(ratio), verdict })
+        };
+        Together {
+            devices: trial.devices.iter().filter_map(label).collect(),
+            holds: trial.holds(),
+            tried: trial.cells.iter().filter_map(tried).collect(),
+            problem: trial.problem.clone(),
+        }
+    }
+}
+
+fn together(manifest: &Manifest) -> Vec<Together> {
+    let trials = manifest.findings.side_by_side.iter().flat_map(|found| &found.trials);
+    trials.map(|trial| Together::of(manifest, trial)).collect()
 }
 
 impl Default for Method {
@@ -66,6 +127,7 @@ impl Default for Method {
             runs: 0,
             session: BTreeMap::new(),
             completion: BTreeMap::new(),
+            together: Vec::new(),
             without_control: false,
             idle_selectors: Vec::new(),
         }
@@ -97,9 +159,15 @@ impl Method {
             runs: experiment.runs.max,
             session: manifest.imposed_session.clone(),
             completion: devices.map(waits).collect(),
+            together: together(manifest),
             without_control: experiment.compare.aa == Aa::Off,
             idle_selectors: plan.product.idle_selectors.clone(),
         }
+    }
+
+    /// Whether cells of different devices ran at the same time.
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.together.iter().any(|trial| trial.holds)
     }
 
     /// Whether runs go by need.

@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 
 use statistics::interval::Interval;
 
+use super::digits::{as_fact, rounded, to_digits};
 use super::estimated::Estimated;
 use crate::experiment::Experiment;
 use crate::judge::summary::{CellSummary, MetricSummary, Spread};
 use crate::quality::accuracy::Change;
 use crate::vocabulary::metric::{self, Kind, LATENCY, MetricReference, Statistic};
-
-/// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
-const DIGITS: i32 = 5;
-
-/// Digits of what is the same in every run and no whole number.
-const EXACT: i32 = 9;
 
 /// What a metric is for; one of a later version is shown like those of the model.
 fn kind(name: &str) -> Kind {
@@ -147,22 +142,4 @@ pub(super) fn score_changes(summary: &CellSummary) -> BTreeMap<String, Change> {
         (name.to_owned(), Change { interval: change.interval.map(round), p: rounded(change.p), ..change })
     };
     changes.map(change).collect()
-}
-
-/// What is measured, to as many digits as mean anything.
-pub(super) fn rounded(number: f64) -> f64 {
-    to_digits(number, DIGITS)
-}
-
-/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
-pub(super) fn as_fact(number: f64) -> f64 {
-    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
-}
-
-fn to_digits(number: f64, digits: i32) -> f64 {
-    if number == 0.0 || !number.is_finite() {
-        return number;
-    }
-    // Through the decimal form, so that what is written is short.
-    format!("{number:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(number)
 }

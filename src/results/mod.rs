@@ -9,6 +9,7 @@
 
 mod across;
 mod cell;
+mod digits;
 mod estimated;
 mod format2;
 mod judged;
@@ -56,7 +57,7 @@ pub use judged::{
 pub(crate) use lookup::{CONFIDENCE, beside};
 pub(crate) use make::gates;
 pub use make::results;
-pub use method::Method;
+pub use method::{BesideOthers, Method, Together};
 pub(crate) use outline::{Wanted, outline};
 pub(crate) use profile::changes as operator_changes;
 pub use profile::{Explained, NodeDifference, NodeShown, OperatorDifference, OperatorTime, Profile};

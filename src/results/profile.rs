@@ -5,11 +5,10 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::interval::Estimate;
 use statistics::moments::mean;
 
+use super::digits::rounded;
 use super::estimated::Estimated;
-use super::metrics::rounded;
 use crate::judge::profile as judge;
 use crate::judge::profile::{
     CellTime, Difference, Explanation, Memory, Operator, Part, explain, group, macs, memory, operators,
@@ -187,14 +186,6 @@ pub struct OperatorDifference {
     pub difference: Estimated,
 }
 
-/// An estimate as it is stored.
-fn estimated(estimate: Estimate) -> Estimated {
-    let Estimate { value, interval, n, .. } = estimate;
-    let end = |end: fn(statistics::interval::Interval) -> f64| interval.map(|interval| rounded(end(interval)));
-    let (low, high) = (end(|interval| interval.low), end(|interval| interval.high));
-    Estimated { value: rounded(value), low, high, n: n as u64, supported: None }
-}
-
 /// What the machine can do at most for a cell (method 5.6).
 pub(super) struct Roofs<'a> {
     pub(super) manifest: &'a Manifest,
@@ -225,14 +216,14 @@ impl Profile {
         Profile {
             processes: profile.processes.len() as u32,
             inferences: profile.inferences.iter().copied().min().unwrap_or(0),
-            slowdown: Some(estimated(time.slowdown)),
+            slowdown: Some(Estimated::of(time.slowdown)),
             plain_ns: mean(&profile.plain_ns).map(rounded),
             cost_ns: rounded(time.cost_ns),
             executions: rounded(time.executions),
             overlap: time.overlap.map(rounded),
             handed_over: time.nodes.iter().filter(|part| part.is_none()).count() as u64,
             operators: rows,
-            between: Some(estimated(time.estimate(&time.between))),
+            between: Some(Estimated::of(time.estimate(&time.between))),
             nodes: longest_nodes(time),
             all_nodes: profile.nodes.len() as u64,
             memory: memory(profile),
@@ -247,7 +238,7 @@ fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Ro
         provider: with_provider.then(|| row.provider.clone()),
         nodes: row.nodes,
         executions: (row.executions != row.nodes as f64).then(|| rounded(row.executions)),
-        time: row.time.as_ref().map(|part| estimated(time.estimate(part))),
+        time: row.time.as_ref().map(|part| Estimated::of(time.estimate(part))),
         macs: row.macs.filter(|macs| *macs > 0),
         roofline_share: roofs.share(row, time).map(rounded),
         output_bytes: row.output_bytes,
@@ -261,7 +252,7 @@ fn others(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
         provider: None,
         nodes: rows.iter().map(|row| row.nodes).sum(),
         executions: None,
-        time: Some(estimated(time.estimate(&Part::sum(rows.iter().filter_map(|row| row.time.as_ref()))))),
+        time: Some(Estimated::of(time.estimate(&Part::sum(rows.iter().filter_map(|row| row.time.as_ref()))))),
         roofline_share: None,
         macs: rows.iter().map(|row| row.macs).sum::<Option<u64>>().filter(|macs| *macs > 0),
         output_bytes: rows.iter().map(|row| row.output_bytes).sum(),
@@ -277,7 +268,7 @@ fn longest_nodes(time: &CellTime<'_>) -> Vec<NodeShown> {
         operator: node.node.operator.clone(),
         provider: node.node.provider.clone(),
         output: node.node.outputs.first().cloned(),
-        time: estimated(estimate),
+        time: Estimated::of(estimate),
         macs: macs(node).filter(|macs| *macs > 0),
     });
     shown.collect()
@@ -371,7 +362,7 @@ fn explained([baseline, cell]: [String; 2], found: &Explanation) -> Explained {
     let row = |row: &Difference| OperatorDifference {
         operator: Some(row.operator.clone()),
         nodes: row.nodes,
-        difference: estimated(row.difference),
+        difference: Estimated::of(row.difference),
     };
     let mut rows: Vec<OperatorDifference> = found.rows.iter().take(MOST_OPERATORS).map(row).collect();
     if let Some(rest) = found.rows.get(MOST_OPERATORS..).filter(|rest| !rest.is_empty()) {
@@ -387,7 +378,7 @@ fn explained([baseline, cell]: [String; 2], found: &Explanation) -> Explained {
         seen_again_ns: rounded(found.seen_again_ns),
         explained: Some(found.explained).filter(|share| share.is_finite()).map(rounded),
         rows,
-        between: estimated(found.between),
+        between: Estimated::of(found.between),
         nodes: found
             .nodes
             .iter()
@@ -405,6 +396,6 @@ fn of_node(found: &judge::NodeDifference) -> NodeDifference {
         baseline_path: before.filter(|before| Some(*before) != after).cloned(),
         operator: found.operator.clone(),
         nodes: found.nodes,
-        difference: estimated(found.difference),
+        difference: Estimated::of(found.difference),
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RecordCode;
 use super::cell::CodeSeen;
-use super::metrics::rounded;
+use super::digits::rounded;
 use crate::judge::summary::{CellSummary, Disturbance, Summary, record_codes};
 use crate::plan::Plan;
 use crate::record::Manifest;

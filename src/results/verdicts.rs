@@ -6,11 +6,12 @@ use statistics::Claim;
 use statistics::Hint;
 use statistics::interval::Interval;
 
+use super::digits::rounded;
 use super::judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
     FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
 };
-use super::metrics::{columns, rounded};
+use super::metrics::columns;
 use crate::judge::compare::{self, Comparison, Judged, choose, control, need};
 use crate::judge::summary::{CellSummary, Summary};
 use crate::plan::Plan;

@@ -1,13 +1,22 @@
-//! One block: for every group, one run of each arm, the arms adjacent in time.
+//! One block: for every group, one run of each arm, the arms adjacent in time; in a lane for each device where they do not
+//! disturb each other.
+
+use std::collections::VecDeque;
 
 use super::Job;
+use super::at_work::{Start, keep_at_work};
 use super::finish::{Slot, store_run};
 use super::forecast;
-use super::schedule::{self, Turn};
+use super::lanes;
+use super::load::LoadOfRun;
+use super::schedule::{self, Placed, Turn};
 use super::session::{RunError, Session};
+use crate::device::Beside;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
+use crate::vocabulary::metric;
+use crate::worker::backend::Failure;
 use crate::worker::{Afterwards, RunPlan, WorkerRun};
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
@@ -16,24 +25,46 @@ use crate::worker::{Afterwards, RunPlan, WorkerRun};
 ///
 /// When the user stops it, or the record cannot be written.
 pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), RunError> {
-    for (position, turn) in block.iter().enumerate() {
-        let cell = *job.cell(turn.cell);
-        if !job.wants(turn) || job.is_done(&cell, turn.arm, turn.run) {
-            continue;
-        }
-        session.go_on()?;
-        let run = if job.is_given_up(&cell) {
-            let outcome = Outcome::NotRun;
-            StoredRun {
-                position: position as u32,
-                ..StoredRun::not_started(cell.id, turn.arm, turn.run, job.session(), outcome)
+    let open = |turn: &Turn| job.wants(turn) && !job.is_done(job.cell(turn.cell), turn.arm, turn.run);
+    let turns: Vec<Placed> = (0..).zip(block.iter().copied()).filter(|(_, turn)| open(turn)).collect();
+    for segment in lanes::segments(job, turns) {
+        let beside = if segment.len() > 1 { Beside::OtherDevices } else { Beside::Nobody };
+        let mut left: Vec<VecDeque<Placed>> = segment.into_iter().map(VecDeque::from).collect();
+        keep_at_work(left.len(), session, &mut |lane, last, session| {
+            if let Some((run, worker)) = last {
+                finish(job, OneRun::store(run, job, worker), session)?;
             }
-        } else {
-            one_run(job, &cell, turn, position as u32, session)?
-        };
-        finish(job, run, session)?;
+            next(job, &mut left[lane], beside, session)
+        })?;
     }
     Ok(())
+}
+
+/// The next run of a lane that starts a worker; those before it that start none get their outcome.
+fn next(
+    job: &mut Job,
+    left: &mut VecDeque<Placed>,
+    beside: Beside,
+    session: &mut Session<'_>,
+) -> Result<Option<(OneRun, Start)>, RunError> {
+    while let Some((position, turn)) = left.pop_front() {
+        session.go_on()?;
+        let run = OneRun::new(job, turn, position, beside);
+        if job.is_given_up(&run.cell) {
+            let Turn { arm, run: number, .. } = turn;
+            let not_run = StoredRun::not_started(run.cell.id, arm, number, job.session(), Outcome::NotRun);
+            finish(job, StoredRun { position, ..not_run }, session)?;
+            continue;
+        }
+        match run.start(job, session) {
+            Ok(start) => return Ok(Some((run, start))),
+            Err(failure) => {
+                let run = run.store(job, WorkerRun::failed(failure));
+                finish(job, run, session)?;
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Puts a run that has its outcome into the journal and the record, and says so.
@@ -48,36 +79,60 @@ pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -
     Ok(())
 }
 
-/// One run of an arm.
-fn one_run(
-    job: &Job,
-    cell: &Cell,
-    turn: &Turn,
+/// One run of an arm, from its start to what is stored of it.
+pub(super) struct OneRun {
+    pub(super) cell: Cell,
+    turn: Turn,
     position: u32,
-    session: &mut Session<'_>,
-) -> Result<StoredRun, RunError> {
-    let Turn { arm, run, .. } = *turn;
-    let measure = job.measure();
-    let iterations = job.iterations(cell);
-    let load = job.load_of_run(cell, run);
-    let plan = RunPlan {
-        request: job.request(cell, arm, run),
-        warmup: measure.warmup,
-        at_least: job.least_warmup(cell),
-        iterations,
-        stop: Some(measure.stop),
-        load: load.as_ref().map(|load| (load.queries.clone(), load.inferences)),
-        afterwards: afterwards(job, cell, turn),
-        outputs: None,
-    };
-    let no_rate = job.manifest().rate_of(cell).and_then(|rate| rate.failure.clone());
-    let worker = match no_rate {
-        Some(failure) => WorkerRun::failed(failure),
-        None => session.run_cell(job, cell, (arm, run), &plan)?,
-    };
-    let served = load.and_then(|load| load.served(job, cell));
-    let slot = Slot { position, iterations, served, ..Slot::of(job, cell, arm, run) };
-    Ok(store_run(slot, worker, Some(measure.stop), job.batch_size(cell)))
+    load: Option<LoadOfRun>,
+    beside: Beside,
+}
+
+impl OneRun {
+    pub(super) fn new(job: &Job, turn: Turn, position: u32, beside: Beside) -> Self {
+        let cell = *job.cell(turn.cell);
+        let load = job.load_of_run(&cell, turn.run);
+        OneRun { cell, turn, position, load, beside }
+    }
+
+    /// How its worker is started.
+    ///
+    /// # Errors
+    ///
+    /// Why it fails without one.
+    pub(super) fn start(&self, job: &Job, session: &Session<'_>) -> Result<Start, Failure> {
+        let OneRun { cell, turn, load, .. } = self;
+        let no_rate = job.manifest().rate_of(cell).and_then(|rate| rate.failure.clone());
+        if let Some(failure) = no_rate.or_else(|| job.unusable_model(cell)) {
+            return Err(failure);
+        }
+        let measure = job.measure();
+        let request = job.request(cell, turn.arm, turn.run);
+        let plan = RunPlan {
+            request: if self.beside == Beside::Nobody { request } else { request.beside_others() },
+            warmup: measure.warmup,
+            at_least: job.least_warmup(cell),
+            iterations: job.iterations(cell),
+            stop: Some(measure.stop),
+            load: load.as_ref().map(|load| (load.queries.clone(), load.inferences)),
+            afterwards: afterwards(job, cell, turn),
+            outputs: None,
+        };
+        let launch = session.launch(job, cell, turn.arm, turn.run);
+        Ok(Start { launch, plan, watch: job.watch(cell, self.beside) })
+    }
+
+    /// What is stored of it.
+    pub(super) fn store(self, job: &Job, mut worker: WorkerRun) -> StoredRun {
+        let OneRun { cell, turn, position, load, beside } = self;
+        if beside == Beside::OtherDevices {
+            // The time of workers that are still alive is nobody's yet, so what others used cannot be told.
+            worker.data.metrics.remove(metric::OTHER_CPU.name);
+        }
+        let (iterations, served) = (job.iterations(&cell), load.and_then(|load| load.served(job, &cell)));
+        let slot = Slot { position, iterations, served, ..Slot::of(job, &cell, turn.arm, turn.run) };
+        store_run(slot, worker, Some(job.measure().stop), job.batch_size(&cell))
+    }
 }
 
 /// What is measured after a run's samples: on a device, where nodes may be elsewhere, until a run of the cell completes.

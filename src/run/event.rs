@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::experiment::{Grade, Precision};
 use crate::plan::Plan;
-use crate::record::{BudgetUsed, CellRate, Manifest, StoredRun, Tried};
+use crate::record::{BudgetUsed, CellRate, Manifest, StoredRun, Trial, Tried};
 
 /// Something happened. Borrowed data belongs to the runner.
 #[derive(Debug)]
@@ -97,6 +97,20 @@ pub enum Event<'a> {
         required: Grade,
         /// Runs of the control.
         runs: u32,
+    },
+    /// A block of a trial of several devices together begins.
+    TryingTogether {
+        /// How many blocks have ended, and the most that there may be.
+        done: u32,
+        most: u32,
+        /// Cells that are tried.
+        cells: usize,
+    },
+    /// Devices were tried together.
+    TriedTogether {
+        /// Of which record.
+        manifest: &'a Manifest,
+        trial: &'a Trial,
     },
     /// What is going to be measured is known.
     Planned {

@@ -7,10 +7,12 @@ use statistics::autocorrelation::autocorrelation_time;
 use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
 use super::Job;
+use super::lanes;
 use super::need::per_round;
+use super::schedule::{self, Placed, Turn};
 use crate::experiment::{Cache, Design, Measure, Rebuild, Stop};
 use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
-use crate::record::{Outcome, StoredRun};
+use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
 use crate::vocabulary::quantity::Nanos;
 
@@ -18,13 +20,20 @@ use crate::vocabulary::quantity::Nanos;
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
     let manifest = job.manifest();
     let done = done(job);
-    let mut total = Nanos(0);
     let mut any = false;
-    for (index, cell) in manifest.plan.runnable() {
-        let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { continue };
-        let run = run_time(job, cell, pilot);
-        total.0 = total.0.saturating_add(run.0.saturating_mul(left_of(job, &done, index)));
+    let mut time_of = |(_, turn): &Placed| {
+        let cell = job.cell(turn.cell);
+        let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
         any = true;
+        Some(run_time(job, cell, pilot).0.saturating_mul(left_of(job, &done, turn.cell)))
+    };
+    let turns = schedule::block(&manifest.plan, Design::Blocks, 0).into_iter();
+    let main = |turn: &Turn| turn.arm == Arm::Main && job.cell(turn.cell).skip.is_none();
+    let turns: Vec<Placed> = (0..).zip(turns.filter(main)).collect();
+    let mut total = Nanos(0);
+    for segment in lanes::segments(job, turns) {
+        let mut of_lane = |lane: &Vec<Placed>| lane.iter().filter_map(&mut time_of).fold(0, u64::saturating_add);
+        total.0 = total.0.saturating_add(segment.iter().map(&mut of_lane).max().unwrap_or(0));
     }
     // Two run at the same time.
     let total = if manifest.experiment.measure.design == Design::Duet { Nanos(total.0 / 2) } else { total };
@@ -59,7 +68,7 @@ fn done(job: &Job) -> Done {
 pub(super) fn blocks(job: &Job, done: u32) -> u32 {
     let plan = job.plan();
     if job.measure().design == Design::Sequential {
-        return super::schedule::blocks(plan, Design::Sequential);
+        return schedule::blocks(plan, Design::Sequential);
     }
     let length = per_round(plan);
     let (round, in_round) = (done / length, done % length);

@@ -5,9 +5,10 @@
 
 use super::finish::{Slot, store_run};
 use super::rounds::{Progress, Rounds, SliceBounds};
-use super::schedule::Turn;
+use super::schedule::{Placed, Turn};
 use super::session::{RunError, Session};
 use super::{Job, blocks};
+use crate::device::Beside;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
@@ -23,9 +24,6 @@ pub(super) enum Pace {
     /// All at the same time. Without one of them the others would measure something else, so they end with it.
     AtOnce,
 }
-
-/// A turn and its place in the block.
-type Placed = (u32, Turn);
 
 /// Carries out the runs of `block` that have no outcome yet.
 ///
@@ -138,7 +136,7 @@ impl<'a> LiveWorkers<'a> {
             return Ok(());
         }
         // What two draw at the same time is nobody's.
-        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, false)).flatten();
+        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, Beside::Waiting)).flatten();
         let worker = session.start_worker(session.launch(job, &cell, turn.arm, turn.run), watch);
         let progress = Progress::new(job.measure().stop);
         let mut member = Member { position, turn, cell, worker, progress, failure: None };

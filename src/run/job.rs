@@ -10,10 +10,10 @@ use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
-use crate::device::{Monitors, Watch};
+use crate::device::{Beside, Gpu, Monitors, Watch};
 use crate::experiment::{
-    BATCH, Cache, Device, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant, VariantIndex,
-    Warmup,
+    BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
+    VariantIndex, Warmup,
 };
 use crate::plan::{Cell, CellId, Plan};
 use crate::prepare::runtime::Libraries;
@@ -290,11 +290,19 @@ impl Job {
         plan.cells[turn.cell].skip.is_none() && self.need.has(plan, turn)
     }
 
-    /// Looks at the device of a cell and at the processors from now on, for a run whose worker is alone or is not; `None`
-    /// where nothing can be seen.
-    pub(super) fn watch(&self, cell: &Cell, is_alone: bool) -> Option<Watch> {
-        let gpu = self.monitors.gpu_of(self.device(cell), &self.variant(cell).env).and_then(Result::ok);
-        Watch::start(gpu, self.monitors.packages(), is_alone)
+    /// Looks at the device of a cell and at the processors from now on, for a run; `None` where nothing can be seen.
+    pub(super) fn watch(&self, cell: &Cell, beside: Beside) -> Option<Watch> {
+        Watch::start(self.gpu_of(cell), self.monitors.packages(), beside)
+    }
+
+    /// The GPU of a cell, if somebody tells of it.
+    pub(super) fn gpu_of(&self, cell: &Cell) -> Option<Gpu> {
+        self.monitors.gpu_of(self.device(cell), &self.variant(cell).env)?.ok()
+    }
+
+    /// The devices whose cells may run at the same time.
+    pub(super) fn together(&self) -> &[DeviceIndex] {
+        self.manifest().findings.side_by_side.as_ref().map_or(&[], |found| found.together())
     }
 
     /// What became of this run, if it has an outcome already.

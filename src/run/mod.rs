@@ -4,6 +4,7 @@
 //! finished run is in the journal before the next one starts. Printing is the listener's business.
 
 mod analyses;
+mod at_work;
 pub(crate) mod blocks;
 pub(crate) mod budget;
 pub(crate) mod codes;
@@ -19,6 +20,7 @@ pub(crate) mod finish;
 mod forecast;
 mod interleaved;
 pub(crate) mod job;
+mod lanes;
 mod load;
 mod model;
 mod need;

@@ -15,6 +15,9 @@ pub(crate) struct Turn {
     pub run: u32,
 }
 
+/// A turn and its place in the block.
+pub(super) type Placed = (u32, Turn);
+
 impl Turn {
     fn new(planned: PlannedRun, run: u32) -> Self {
         Turn { cell: planned.cell, arm: if planned.is_double { Arm::Aa } else { Arm::Main }, run }

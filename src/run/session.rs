@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Job, forecast};
-use crate::device::Watch;
+use crate::device::{Beside, Watch};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
 use crate::plan::{Cell, RandomStream, most_time_of_run};
@@ -61,6 +61,11 @@ impl<'a> Session<'a> {
     /// A session that begins now.
     pub(crate) fn new(interrupts: &'a Interrupts, events: &'a mut dyn FnMut(&Event<'_>)) -> Self {
         Session { interrupts, events, started: Instant::now(), deadline: None }
+    }
+
+    /// Who tells of the user's interrupts.
+    pub(super) fn interrupts(&self) -> &'a Interrupts {
+        self.interrupts
     }
 
     /// Tells whoever listens.
@@ -186,7 +191,7 @@ impl<'a> Session<'a> {
             Some(failure) => Ok(WorkerRun::failed(failure)),
             None => {
                 // Nothing that a rehearsal does is told, so nobody looks at it.
-                let watch = plan.stop.and_then(|_| job.watch(cell, true));
+                let watch = plan.stop.and_then(|_| job.watch(cell, Beside::Nobody));
                 self.run(&self.launch(job, cell, arm, run), plan, watch)
             }
         }

@@ -218,7 +218,7 @@ fn is_optional(place: &DocumentPath) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::experiment::{Backend, GraphOptimization, Runs, Stop, StopStatistic, Threads, Values, Warmup};
+    use crate::experiment::{Backend, GraphOptimization, Measure, Runs, Threads, Values};
     use crate::vocabulary::quantity::{Nanos, Ratio};
 
     use super::*;
@@ -246,23 +246,8 @@ mod tests {
         assert_eq!(experiment.devices[0].label(), "cpu");
         assert_eq!(experiment.measure.inputs, 8);
         assert_eq!(experiment.measure.timeout, Nanos::from_secs(600));
-        let warmup = Warmup::Adaptive {
-            min_time: Nanos::from_millis(300),
-            max_time: Nanos::from_secs(5),
-            min_samples: 12,
-            tolerance: Ratio(0.02),
-        };
-        assert_eq!(experiment.measure.warmup, warmup);
-        let stop = Stop::Precision {
-            statistic: StopStatistic::Median,
-            relative: Ratio(0.01),
-            confidence: Ratio(0.95),
-            min_samples: 50,
-            max_samples: 100_000,
-            min_time: Nanos::from_millis(500),
-            max_time: Nanos::from_secs(5),
-        };
-        assert_eq!(experiment.measure.stop, stop);
+        let Measure { warmup, stop, .. } = Measure::default();
+        assert_eq!((experiment.measure.warmup, experiment.measure.stop), (warmup, stop));
         let Backend::Mock(mock) = experiment.backend else { panic!("not the mock backend") };
         assert_eq!((mock.median, mock.run_sd, mock.noise), (Nanos::from_millis(5), Ratio(0.01), Ratio(0.02)));
     }

@@ -8,16 +8,17 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
+use crate::experiment::Runs;
 use crate::judge::compare::Judged;
 use crate::judge::compare::{ComparisonRules, verdicts};
 use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
 use crate::plan::{Plan, SkipKind};
 use crate::record::revision::NoRevision;
 use crate::record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
-use crate::report::batch_search;
 use crate::report::format::{amount, count, percent};
 use crate::report::page::{Overview, accuracy_lines, executed_by};
-use crate::results;
+use crate::report::{batch_search, together};
+use crate::results::{self, Together};
 use crate::run::event::Event;
 use crate::vocabulary::metric::{MetricReference, Unit};
 use crate::vocabulary::printable::printable;
@@ -94,6 +95,21 @@ impl<'a> Live<'a> {
                 let letter = required.letter();
                 let text = format!("grade {letter}: checking first with {runs} runs of one cell against itself");
                 self.ui.labelled("require", &text);
+            }
+            Event::TryingTogether { done, most, cells } => {
+                if *done == 0 {
+                    let text = format!("trying {cells} cells alone and at the same time, {} blocks", Runs::AUTO);
+                    self.ui.labelled("parallel", &text);
+                }
+                self.bar(u64::from(*most), "trying").set_position(u64::from(*done));
+            }
+            Event::TriedTogether { manifest, trial } => {
+                let path = |id: &str| {
+                    let cell = manifest.plan.cells.iter().find(|cell| cell.id.to_string() == id);
+                    cell.map(|cell| manifest.plan.path(cell)).unwrap_or_default()
+                };
+                self.finish();
+                self.ui.labelled("parallel", &together::found(&Together::of(manifest, trial), &path));
             }
             Event::Planned { manifest, cells, estimate, budget, total } => {
                 self.planned(manifest, *cells, *estimate, *budget, *total);

@@ -3,18 +3,18 @@
 //! Signals are written into a socket pair, so waiting for a worker and for a signal is one `poll`. The first one asks
 //! to finish the run in flight, the second one to stop at once.
 
-use std::cell::Cell;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Interrupts received so far.
+/// Interrupts received so far. Several threads may wait for the same: one is woken at once, the others look every second.
 #[derive(Debug)]
 pub struct Interrupts {
     stream: UnixStream,
     /// Kept open where no signal is caught, so that the stream never reads as ended.
     _writer: Option<UnixStream>,
-    count: Cell<u32>,
+    count: AtomicU32,
 }
 
 impl Interrupts {
@@ -29,7 +29,7 @@ impl Interrupts {
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
             signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
         }
-        Ok(Interrupts { stream, _writer: Some(writer), count: Cell::new(0) })
+        Ok(Interrupts { stream, _writer: Some(writer), count: AtomicU32::new(0) })
     }
 
     /// Catches nothing; for tests and for commands that do not measure.
@@ -40,7 +40,7 @@ impl Interrupts {
     pub fn never() -> io::Result<Self> {
         let (stream, writer) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
-        Ok(Interrupts { stream, _writer: Some(writer), count: Cell::new(0) })
+        Ok(Interrupts { stream, _writer: Some(writer), count: AtomicU32::new(0) })
     }
 
     /// How many came so far.
@@ -48,9 +48,9 @@ impl Interrupts {
         let mut bytes = [0; 16];
         // Nothing to read is the normal case and no error.
         if let Ok(read) = (&self.stream).read(&mut bytes) {
-            self.count.set(self.count.get().saturating_add(read as u32));
+            self.count.fetch_add(read as u32, Ordering::Relaxed);
         }
-        self.count.get()
+        self.count.load(Ordering::Relaxed)
     }
 
     /// To wait for, together with others.

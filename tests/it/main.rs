@@ -34,6 +34,7 @@ mod monitors;
 mod need;
 mod onnxruntime;
 mod own_metrics;
+mod parallel;
 mod pipeline;
 mod profile;
 mod programs;

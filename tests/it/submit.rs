@@ -367,6 +367,13 @@ fn exported_shards_are_merged_by_their_folder() {
     carry("2");
     let partial = other.run(&["merge", "shards", "--output", "report"]).expect_code(3);
     assert!(partial.stderr.contains("missing    1/2: no record\n"), "{}", partial.stderr);
+    other.write("shards/shard-1.tar.zst", "cut off");
+    let damaged = other.run(&["merge", "shards", "--output", "report"]).expect_code(3);
+    assert!(damaged.stderr.contains("warning: ") && damaged.stderr.contains("not an archive"), "{}", damaged.stderr);
+    assert!(damaged.stderr.contains("missing    1/2: no record\n"), "{}", damaged.stderr);
+    other.write("cut/shard-1.tar.zst", "cut off");
+    let refused = other.run(&["merge", "cut"]).expect_code(2);
+    assert!(refused.stderr.contains("not an archive"), "{}", refused.stderr);
     carry("1");
     other.run(&["merge", "shards", "--output", "report"]).expect_code(0);
     place.run(&["x.yaml", "--output", "whole"]).expect_code(0);

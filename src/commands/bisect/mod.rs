@@ -210,7 +210,7 @@ impl Bisection<'_> {
             loaded: &loaded,
             file,
             place: self.place,
-            wishes: Wishes { runtime: None, wait: self.arguments.wait, no_wait: false },
+            wishes: Wishes { runtime: None, wait: self.arguments.wait, ..Wishes::default() },
             overrides,
             restrictions,
         };

@@ -194,7 +194,11 @@ impl Measurement<'_> {
             loaded,
             file,
             place: self.sources.place(),
-            wishes: Wishes { runtime: self.arguments.runtime.as_deref(), wait: self.arguments.wait, no_wait: false },
+            wishes: Wishes {
+                runtime: self.arguments.runtime.as_deref(),
+                wait: self.arguments.wait,
+                ..Wishes::default()
+            },
             overrides: &Overrides::default(),
             restrictions: vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])],
         };

@@ -15,6 +15,8 @@ pub(in crate::commands) struct Gathered {
     pub(in crate::commands) shards: BTreeMap<u32, Found>,
     /// How many there are.
     pub(in crate::commands) of: u32,
+    /// Archives that cannot be read, with the reason.
+    pub(in crate::commands) unreadable: Vec<String>,
     /// Holds what was in archives.
     _unpacked: Option<Scratch>,
 }
@@ -42,14 +44,15 @@ impl Gathered {
 ///
 /// # Errors
 ///
-/// A folder in which there is nothing of a shard, and an archive that cannot be read.
+/// A folder in which there is nothing of a shard.
 pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
     if folder.join(Job::FILE).is_file() {
         return Ok(of_job(folder, &Job::read(folder)?));
     }
     let archives = entries(folder).into_iter().filter(|path| path.to_string_lossy().ends_with(".tar.zst"));
     let archives: Vec<PathBuf> = archives.collect();
-    let unpacked = if archives.is_empty() { None } else { Some(unpack(&archives)?) };
+    let mut unreadable = Vec::new();
+    let unpacked = if archives.is_empty() { None } else { Some(unpack(&archives, &mut unreadable)?) };
     let places = match &unpacked {
         Some(scratch) => {
             entries(scratch.path()).iter().flat_map(|one| entries(one)).map(|top| top.join("record")).collect()
@@ -59,6 +62,9 @@ pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
     let found: Vec<(Shard, Found)> = places.into_iter().filter_map(read).collect();
     let newest = found.iter().max_by(|one, other| one.1.manifest.record.cmp(&other.1.manifest.record));
     let Some((newest, Found { manifest, .. })) = newest else {
+        if let Some(error) = unreadable.pop() {
+            return Err(error);
+        }
         let message = format!("{} holds no record of a shard", folder.display());
         let help = "name a submitted job, a folder of exported archives (`perfrun export`), or the records: perfrun merge RECORD RECORD";
         return Err(Error::refused(message, help));
@@ -69,7 +75,8 @@ pub(in crate::commands) fn gather(folder: &Path) -> Result<Gathered, Error> {
             |manifest: &Manifest| (manifest.spec.sha256.clone(), beside_shard(manifest), manifest.experiment.profile);
         own(manifest) == own(&like)
     };
-    Ok(Gathered { shards: best(found, of, is_like), of, _unpacked: unpacked })
+    let unreadable = unreadable.iter().map(ToString::to_string).collect();
+    Ok(Gathered { shards: best(found, of, is_like), of, unreadable, _unpacked: unpacked })
 }
 
 /// What the tasks of a job have left.
@@ -86,7 +93,7 @@ pub(super) fn of_job(folder: &Path, job: &Job) -> Gathered {
             && is_new(manifest)
     };
     let of = job.planned.len() as u32;
-    Gathered { shards: best(found, of, is_of_job), of, _unpacked: None }
+    Gathered { shards: best(found, of, is_of_job), of, unreadable: Vec::new(), _unpacked: None }
 }
 
 /// What narrows a record, beside its shard.
@@ -115,10 +122,15 @@ fn read(folder: PathBuf) -> Option<(Shard, Found)> {
     Some((shard, Found { folder, manifest }))
 }
 
-fn unpack(archives: &[PathBuf]) -> Result<Scratch, Error> {
+fn unpack(archives: &[PathBuf], unreadable: &mut Vec<Error>) -> Result<Scratch, Error> {
     let scratch = Scratch::new().map_err(|source| Error::attempt("cannot make a temporary folder", source))?;
     for (index, path) in archives.iter().enumerate() {
-        archive::unpack(path, &scratch.path().join(index.to_string()))?;
+        let folder = scratch.path().join(index.to_string());
+        if let Err(error) = archive::unpack(path, &folder) {
+            // A part of a record is none.
+            drop(std::fs::remove_dir_all(folder));
+            unreadable.push(error.into());
+        }
     }
     Ok(scratch)
 }

@@ -1,6 +1,6 @@
 //! What a core can do at most by its data sheet: for a first guess alone, before the machine was seen at work.
 
-use super::{CPUS, cpu_fact};
+use super::{CPUS, cpu_fact, cpu_features};
 use crate::machine::kernel::Kernel;
 
 /// Float32 operations of one core in one cycle, two for each multiply-accumulate, by what the kernel says that it has:
@@ -14,7 +14,7 @@ pub(crate) fn nominal_peak_of_core(kernel: &Kernel) -> Option<f64> {
         kernel.number::<f64>(&format!("{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")).map(|kilohertz| kilohertz * 1e3);
     let now = || cpu_fact(kernel, "cpu MHz")?.parse::<f64>().ok().map(|megahertz| megahertz * 1e6);
     let clock = highest.or_else(now).filter(|clock| clock.is_finite() && *clock > 0.0)?;
-    let features = cpu_fact(kernel, "flags").or_else(|| cpu_fact(kernel, "Features"))?;
+    let features = cpu_features(kernel)?;
     let has = |name: &str| features.split_whitespace().any(|feature| feature == name);
     let (_, operations) = OPERATIONS_PER_CYCLE.iter().find(|(name, _)| has(name))?;
     Some(clock * operations)

@@ -2,13 +2,14 @@
 
 use super::super::PassFindings;
 use super::super::found::{
-    BudgetUsed, CellFidelity, CellRate, CellSearch, Converted, DeviceSeen, DevicesSeen, Rates, Rehearsed, Scored,
-    Searched, TooLarge, VariantAccuracy,
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Converted, DeviceSeen, DevicesSeen, Disturbed, Rates, Rehearsed,
+    Scored, Searched, SideBySide, TooLarge, Trial, VariantAccuracy,
 };
 use super::super::profiled::{CellProfile, Profiled};
 use super::super::roofline::{Bandwidth, Launching, Peak, Roofline};
 use super::Part;
 use super::matrix::Joined;
+use crate::experiment::DeviceIndex;
 
 /// Everything that was found, with cells, groups and devices by their places in the whole.
 pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
@@ -26,6 +27,7 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
         merge(&mut found.outputs, &of.outputs, |all, other| all.fidelity.extend(at.fidelity(&other.fidelity)));
         merge(&mut found.profile, &of.profile, |all, other| at.profiled(all, other));
         merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
+        merge(&mut found.side_by_side, &of.side_by_side, |all, other| at.tried(all, other, devices));
         let machine = (joined.is_several()).then_some(parts[at.part].machine.as_str());
         merge(&mut found.peak, &of.peak, |all, other| seen(all, other, machine));
         if let Some(budget) = of.budget {
@@ -81,6 +83,17 @@ impl At<'_> {
             }
         }
         all.packages_idle_watts = all.packages_idle_watts.or(found.packages_idle_watts);
+    }
+
+    /// Shards try the same devices with cells of their own.
+    fn tried(&self, all: &mut SideBySide, found: &SideBySide, devices: usize) {
+        let device = |device: &DeviceIndex| self.joined.device(self.part, device.place(), devices).into();
+        for trial in &found.trials {
+            let cell = |known: &Disturbed| Some(Disturbed { cell: self.cell(known.cell)?, ..*known });
+            let (devices, cells) =
+                (trial.devices.iter().map(device).collect(), trial.cells.iter().filter_map(cell).collect());
+            all.trials.push(Trial { devices, cells, ..trial.clone() });
+        }
     }
 
     fn searched(&self, all: &mut Searched, found: &Searched) {

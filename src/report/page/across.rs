@@ -16,7 +16,7 @@ const MOST_LINES: usize = 8;
 /// More machines than these are counted, not named.
 const MOST_NAMED: usize = 2;
 
-/// A line for each comparison: `resnet50/b1/int8/cpu: faster on 3 of 4 machines, 1.31x or more; slower on laptop, 0.85x or less.`
+/// A line for each comparison: `resnet50/b1/int8/cpu: faster on 3 of 4 machines, 1.31x or more; slower on laptop (without VNNI), 0.85x or less.`
 pub(super) fn lines(results: &Results) -> Vec<String> {
     let line = |across: &AcrossMachines| {
         let mut parts: Vec<String> = across.held.iter().map(|held| held_words(across, held)).collect();
@@ -44,7 +44,11 @@ fn held_words(across: &AcrossMachines, held: &Held) -> String {
         true => format!(", {:.2}x or more", (bound * 100.0).floor() / 100.0),
         false => format!(", {:.2}x or less", (bound * 100.0).ceil() / 100.0),
     });
-    format!("{word} on {on}{}", bound.unwrap_or_default())
+    let without = match held.without.is_empty() {
+        true => String::new(),
+        false => format!(" (without {})", list(&held.without)),
+    };
+    format!("{word} on {on}{without}{}", bound.unwrap_or_default())
 }
 
 /// The table with its figure, where a record has several machines.

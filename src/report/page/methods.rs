@@ -10,6 +10,7 @@ use reading::shell;
 use super::{Reader, facts};
 use crate::experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
 use crate::report::format::{amount, percent};
+use crate::report::together;
 use crate::results::{Cell, Method, Results};
 use crate::vocabulary::code::spelt;
 use crate::vocabulary::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
@@ -45,6 +46,7 @@ fn queries(results: &Results) -> &'static str {
 pub(super) fn in_short(results: &Results) -> Vec<String> {
     let method = &results.method;
     let arranged = match method.design {
+        Design::Blocks if method.is_parallel() => "in randomised blocks, devices at the same time",
         Design::Blocks => "in randomised blocks",
         Design::Slices => "in blocks, alternating in short slices with what it is compared with",
         Design::Duet => "in blocks, at the same time as what it is compared with",
@@ -152,9 +154,17 @@ fn arrangement(results: &Results) -> String {
         "their order was shuffled with seed {seed} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks"
     );
     let slice = results.method.slice_time;
+    let path = |id: &str| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();
+    let tried: Vec<String> = results
+        .method
+        .together
+        .iter()
+        .map(|trial| format!(" Tried together: {}.", together::found(trial, &path)))
+        .collect();
     match results.method.design {
         Design::Blocks => format!(
-            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other are adjacent, and {order}."
+            "Runs were arranged in randomised complete blocks: block k holds run k of every cell, cells that are compared with each other are adjacent, and {order}.{}",
+            tried.concat()
         ),
         Design::Slices => format!(
             "In block k, run k of every cell of a group was alive at the same time, one of them active, in alternating slices of {slice}; {order}."

@@ -14,6 +14,7 @@ mod requirements;
 mod roofline;
 mod search;
 mod setup;
+mod side_by_side;
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ trait Pass {
 type Step = fn(&mut Job, &mut Session<'_>) -> Result<(), RunError>;
 
 /// All passes, in order.
-pub(super) const PASSES: [Step; 10] = [
+pub(super) const PASSES: [Step; 11] = [
     step::<setup::RunSetups>,
     step::<devices::Devices>,
     step::<convert::Convert>,
@@ -63,6 +64,7 @@ pub(super) const PASSES: [Step; 10] = [
     step::<roofline::MeasureRoofline>,
     step::<accuracy::Accuracy>,
     step::<requirements::Requirements>,
+    step::<side_by_side::TryTogether>,
 ];
 
 /// The pass after the last block.

@@ -21,6 +21,7 @@ pub(super) fn check(
     }
     check_slice_time(measure.design, check);
     check_pipelined(measure, workers.devices, check);
+    check_parallel(measure, workers.devices, check);
     let compared = match check.is_damaged(&DocumentPath::top("compare").key("baseline")) || !axes.are_complete() {
         true => None,
         false => Some(Compared::new(compare, matrix, axes)),
@@ -104,6 +105,17 @@ fn check_pipelined(measure: &Measure, devices: &[Device], check: &mut Check<'_>)
         () => return,
     };
     check.error(&place, problem.to_owned(), "leave `pipelined` out".to_owned());
+}
+
+/// Lanes are of whole runs, and there are as many as devices.
+fn check_parallel(measure: &Measure, devices: &[Device], check: &mut Check<'_>) {
+    let place = DocumentPath::top("measure").key("parallel");
+    if measure.parallel.is_some() && measure.design != Design::Blocks {
+        let message = "`parallel: devices` is only available with `design: blocks`".to_owned();
+        check.error(&place, message, "leave one of the two out".to_owned());
+    } else if measure.parallel.is_some() && devices.len() < 2 {
+        check.warn(&place, "`parallel: devices` has no effect with one device", "name another in `devices`");
+    }
 }
 
 fn check_duet(compared: Option<&Compared>, devices: &[Device], place: &DocumentPath, check: &mut Check<'_>) {

@@ -37,6 +37,7 @@ pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_
         pipelined: form.pipelined,
         rebuild: form.rebuild,
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
+        parallel: form.parallel,
         trace: None,
     };
     let longest = longest(&measure);
@@ -192,6 +193,7 @@ fn mock(form: &MockForm, place: &DocumentPath, check: &mut Check<'_>) -> Mock {
         run_sd: check.quantity(&place.key("run_sd"), &form.run_sd.0),
         disturbed: check.quantity(&place.key("disturbed"), &form.disturbed.0),
         disturbance: check.quantity(&place.key("disturbance"), &form.disturbance.0),
+        beside: check.quantity(&place.key("beside"), &form.beside.0),
         noise: check.quantity(&place.key("noise"), &form.noise.0),
         ar1,
         exponential: form.exponential,

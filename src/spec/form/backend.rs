@@ -102,6 +102,8 @@ pub(in crate::spec) struct MockForm {
     pub(in crate::spec) disturbed: RatioText,
     /// How much slower such a run is at most; each by a random part of it.
     pub(in crate::spec) disturbance: RatioText,
+    /// How much slower a run is while cells of other devices run (`measure.parallel`).
+    pub(in crate::spec) beside: RatioText,
     /// How much iterations differ within a run: standard deviation of their logarithm.
     pub(in crate::spec) noise: RatioText,
     /// Correlation of an iteration with the one before, from 0 to below 1.
@@ -182,6 +184,7 @@ impl Default for MockForm {
             run_sd: "1%".into(),
             disturbed: "0%".into(),
             disturbance: "50%".into(),
+            beside: "0%".into(),
             noise: "2%".into(),
             ar1: "0".into(),
             exponential: false,

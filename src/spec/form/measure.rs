@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::experiment::{Boundary, Cache, Design, Rebuild, Stop, StopStatistic};
+use crate::experiment::{Boundary, Cache, Design, Parallel, Rebuild, Stop, StopStatistic};
 
 use super::load::LoadForm;
 use super::profile::ProfileForm;
@@ -44,6 +44,9 @@ pub(in crate::spec) struct MeasureForm {
     pub(in crate::spec) rebuild: Rebuild,
     /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub(in crate::spec) cooldown: DurationText,
+    /// Whether cells of different devices run at the same time. A trial first measures some of them alone and beside the
+    /// others; unless both are equivalent, cells run one after the other.
+    pub(in crate::spec) parallel: Option<Parallel>,
     /// How queries come, in place of one caller who waits for each answer.
     pub(in crate::spec) load: Option<LoadForm>,
     /// Whether the time of each operator is measured too, in processes of their own after the measurement.
@@ -65,6 +68,7 @@ impl Default for MeasureForm {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: "30s".into(),
+            parallel: None,
             load: None,
             profile: ProfileForm::Plain(false),
         }
@@ -212,29 +216,40 @@ fn hundred_thousand() -> u32 {
     PrecisionStop::default().max_samples
 }
 
-impl<'de> Deserialize<'de> for WarmupForm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (mode, rest) = split_mode(deserializer, "adaptive")?;
-        match mode.as_str() {
-            "adaptive" => read(rest).map(WarmupForm::Adaptive),
-            "samples" => read(rest).map(WarmupForm::Samples),
-            "time" => read(rest).map(WarmupForm::Time),
-            other => Err(D::Error::unknown_variant(other, &["adaptive", "samples", "time"])),
+/// Reads a form by its `mode`, and describes it; the first mode is the default.
+macro_rules! by_mode {
+    ($form:ident, $name:literal, $meaning:literal, $($mode:literal => $variant:ident($shape:ident)),*) => {
+        impl<'de> Deserialize<'de> for $form {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                const MODES: &[&str] = &[$($mode),*];
+                let (mode, rest) = split_mode(deserializer, MODES[0])?;
+                match mode.as_str() {
+                    $($mode => read(rest).map($form::$variant),)*
+                    other => Err(D::Error::unknown_variant(other, MODES)),
+                }
+            }
         }
-    }
+
+        impl JsonSchema for $form {
+            fn schema_name() -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                modes_schema($meaning, [$(($mode, $shape::json_schema(generator))),*])
+            }
+        }
+    };
 }
 
-impl<'de> Deserialize<'de> for StopForm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (mode, rest) = split_mode(deserializer, "precision")?;
-        match mode.as_str() {
-            "precision" => read(rest).map(StopForm::Precision),
-            "samples" => read(rest).map(StopForm::Samples),
-            "time" => read(rest).map(StopForm::Time),
-            other => Err(D::Error::unknown_variant(other, &["precision", "samples", "time"])),
-        }
-    }
-}
+by_mode!(
+    WarmupForm, "warmup", "What happens before samples count.",
+    "adaptive" => Adaptive(AdaptiveWarmup), "samples" => Samples(SamplesWarmup), "time" => Time(TimeWarmup)
+);
+by_mode!(
+    StopForm, "stop", "When there are enough samples.",
+    "precision" => Precision(PrecisionStop), "samples" => Samples(SamplesStop), "time" => Time(TimeStop)
+);
 
 /// Takes `mode` out of the map; the first mode is the default, so that `warmup: { max_time: 2s }` needs none.
 fn split_mode<'de, D: Deserializer<'de>>(deserializer: D, default: &str) -> Result<(String, Value), D::Error> {
@@ -248,36 +263,6 @@ fn split_mode<'de, D: Deserializer<'de>>(deserializer: D, default: &str) -> Resu
 
 fn read<T: DeserializeOwned, E: serde::de::Error>(value: Value) -> Result<T, E> {
     serde_json::from_value(value).map_err(E::custom)
-}
-
-impl JsonSchema for WarmupForm {
-    fn schema_name() -> Cow<'static, str> {
-        "warmup".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let modes = [
-            ("adaptive", AdaptiveWarmup::json_schema(generator)),
-            ("samples", SamplesWarmup::json_schema(generator)),
-            ("time", TimeWarmup::json_schema(generator)),
-        ];
-        modes_schema("What happens before samples count.", modes)
-    }
-}
-
-impl JsonSchema for StopForm {
-    fn schema_name() -> Cow<'static, str> {
-        "stop".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let modes = [
-            ("precision", PrecisionStop::json_schema(generator)),
-            ("samples", SamplesStop::json_schema(generator)),
-            ("time", TimeStop::json_schema(generator)),
-        ];
-        modes_schema("When there are enough samples.", modes)
-    }
 }
 
 /// One shape for each mode; only the first works without `mode`.

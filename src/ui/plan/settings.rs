@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use super::time::about;
-use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Stop};
+use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, Stop};
 use crate::judge::summary::LEAST_RUNS;
 use crate::plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
 use crate::report::format::{self, difference};
@@ -160,7 +160,11 @@ fn design(experiment: &Experiment) -> Option<String> {
         Design::Sequential => Some("sequential: cell after cell".to_owned()),
     };
     let cache = (measure.cache == Cache::Cold).then(|| "caches are cold before every sample".to_owned());
-    let words: Vec<String> = design.into_iter().chain(cache).collect();
+    let parallel = measure.parallel.map(|Parallel::Devices| {
+        "devices at the same time if a trial shows that they do not disturb each other; the time below is for one after the other"
+            .to_owned()
+    });
+    let words: Vec<String> = design.into_iter().chain(cache).chain(parallel).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
 

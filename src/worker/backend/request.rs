@@ -66,6 +66,14 @@ impl CellRequest {
         }
     }
 
+    /// The same while cells of other devices run, which a script has to be told.
+    pub(crate) fn beside_others(mut self) -> Self {
+        if let BackendRequest::Mock(mock) = &mut self.backend {
+            mock.beside_others();
+        }
+        self
+    }
+
     /// A script of the mock backend, without inputs and as it stands.
     pub fn of_script(cell: &str, script: Mock) -> Self {
         CellRequest::new(cell, BackendRequest::Mock(MockRequest::alone(script)), Vec::new())

@@ -504,6 +504,7 @@ fn host() -> Host {
         kernel: Some("6.8.0-1021".to_owned()),
         clock_source: Some("tsc".to_owned()),
         aslr: Some(2),
+        units: Vec::new(),
         last_level_cache_bytes: Some(32 << 20),
     }
 }

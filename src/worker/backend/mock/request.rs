@@ -60,6 +60,11 @@ impl MockRequest {
         }
     }
 
+    /// The same run while cells of other devices run.
+    pub(in crate::worker::backend) fn beside_others(&mut self) {
+        self.scale *= 1.0 + self.script.beside.0;
+    }
+
     /// The script of one run.
     pub(super) fn of_cell(script: &Mock, facts: &CellFacts<'_>) -> Self {
         let (own, none) = (&facts.variant.mock, MockVariant::default());

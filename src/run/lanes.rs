@@ -1,0 +1,138 @@
+//! Cells of different devices at the same time (method 4.7): a lane for each device, in which run follows run.
+//!
+//! Input: the turns of a block. Output: which of them may be under way together; where none may, there is one lane.
+//! Whether devices disturb each other is found by `passes::side_by_side`, and `at_work` keeps lanes at work.
+
+use std::collections::BTreeMap;
+
+use super::Job;
+use super::schedule::Placed;
+use crate::plan::{Cell, Plan};
+
+/// What two cells share that are on one device, by whichever provider.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lane {
+    Processor,
+    /// By its number.
+    Gpu(u32),
+    /// By its label, where nothing says which hardware it is.
+    Other(String),
+}
+
+impl Lane {
+    /// The lane of a cell's device.
+    pub(super) fn of(job: &Job, cell: &Cell) -> Self {
+        let device = job.device(cell);
+        if device.is_processor() {
+            return Lane::Processor;
+        }
+        let gpu = job.gpu_of(cell).map(|gpu| gpu.number);
+        match gpu.or(device.index) {
+            Some(number) => Lane::Gpu(number),
+            None => Lane::Other(device.label()),
+        }
+    }
+}
+
+/// The turns of a block: segment after segment, and within one every lane by itself.
+///
+/// Groups on one device each go on in their lanes without waiting for others. A group on several devices is a segment, so
+/// that its arms stay near each other; and so are turns of devices that nothing may disturb.
+pub(super) fn segments(job: &Job, turns: Vec<Placed>) -> Vec<Vec<Vec<Placed>>> {
+    let together = job.together();
+    divided(job.plan(), turns, &|cell| together.contains(&cell.device()).then(|| Lane::of(job, cell)))
+}
+
+/// The same for any lanes; cells without one run alone.
+fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>) -> Vec<Vec<Vec<Placed>>> {
+    let lane = |(_, turn): &Placed| lane(&plan.cells[turn.cell]);
+    let group = |(_, turn): &Placed| plan.cells[turn.cell].group;
+    let mut lanes_of: BTreeMap<u32, Vec<Option<Lane>>> = BTreeMap::new();
+    for turn in &turns {
+        lanes_of.entry(group(turn)).or_default().push(lane(turn));
+    }
+    let is_free = |turn: &Placed| {
+        let lanes = &lanes_of[&group(turn)];
+        lanes[0].is_some() && lanes.iter().all(|lane| *lane == lanes[0])
+    };
+    let (free, others): (Vec<Placed>, Vec<Placed>) = turns.into_iter().partition(is_free);
+    let belong = |one: &Placed, other: &Placed| match (lane(one), lane(other)) {
+        (None, None) => true,
+        (Some(_), Some(_)) => group(one) == group(other),
+        _ => false,
+    };
+    let in_lanes = |segment: &[Placed]| {
+        let mut lanes: BTreeMap<Option<Lane>, Vec<Placed>> = BTreeMap::new();
+        for turn in segment {
+            lanes.entry(lane(turn)).or_default().push(*turn);
+        }
+        lanes.into_values().collect()
+    };
+    [free.as_slice()].into_iter().filter(|free| !free.is_empty()).chain(others.chunk_by(belong)).map(in_lanes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Design;
+    use crate::run::schedule;
+
+    /// The first block of an experiment, as devices and batches by lane and segment.
+    fn paths(text: &str, lane: &dyn Fn(&str) -> Option<u32>) -> Vec<Vec<Vec<String>>> {
+        let text =
+            format!("backend: mock\nmodels: [m]\ninputs: {{ batch: [1, 2] }}\ndevices: [cpu, cuda:0, cuda:1]\n{text}");
+        let spec = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let plan = crate::plan::expand(&spec.experiment).expect("a plan");
+        let turns = (0..).zip(schedule::block(&plan, Design::Blocks, 0)).collect();
+        let of = |cell: &Cell| lane(plan.coordinates(cell).device()).map(Lane::Gpu);
+        let path = |(_, turn): &Placed| {
+            let at = plan.coordinates(&plan.cells[turn.cell]);
+            format!("{} {}", at.input(), at.device())
+        };
+        let segments = divided(&plan, turns, &of);
+        let lanes = |segment: &Vec<Vec<Placed>>| segment.iter().map(|lane| lane.iter().map(path).collect()).collect();
+        segments.iter().map(lanes).collect()
+    }
+
+    const BY_VARIANT: &str = "variants: [a, b]";
+    const BY_DEVICE: &str = "compare: { baseline: { device: cpu } }";
+
+    fn number(device: &str) -> Option<u32> {
+        device.strip_prefix("cuda:").and_then(|number| number.parse().ok())
+    }
+
+    #[test]
+    fn without_lanes_a_block_is_as_it_was_drawn() {
+        for text in [BY_VARIANT, BY_DEVICE] {
+            let one = paths(text, &|_| None);
+            assert_eq!((one.len(), one[0].len()), (1, 1));
+        }
+    }
+
+    #[test]
+    fn groups_of_one_device_each_share_lanes_and_the_others_come_alone() {
+        let all = paths(BY_VARIANT, &|device| number(device).or(Some(9)));
+        assert_eq!((all.len(), all[0].iter().map(Vec::len).collect::<Vec<_>>()), (1, vec![4, 4, 4]));
+        let gpus = paths(BY_VARIANT, &number);
+        let [lanes, alone] = gpus.as_slice() else { panic!("{gpus:?}") };
+        assert_eq!((lanes.len(), alone.len(), alone[0].len()), (2, 1, 4));
+        assert!(alone[0].iter().all(|path| path.ends_with("cpu")));
+        for lane in lanes {
+            let device = |path: &String| path.split(' ').nth(1).map(str::to_owned);
+            assert!(lane.iter().all(|path| device(path) == device(&lane[0])), "{lane:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_of_several_devices_waits_for_its_arms() {
+        let segments = paths(BY_DEVICE, &number);
+        let one_group = |segment: &Vec<Vec<String>>| {
+            let mut inputs = segment.iter().flatten().map(|path| path.split(' ').next());
+            let first = inputs.next();
+            inputs.all(|input| Some(input) == first)
+        };
+        let side_by_side: Vec<_> = segments.iter().filter(|segment| segment.len() == 2).collect();
+        assert!(!side_by_side.is_empty() && side_by_side.iter().all(|segment| one_group(segment)), "{segments:?}");
+        assert_eq!(segments.iter().flatten().flatten().count(), 6);
+    }
+}

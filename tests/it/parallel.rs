@@ -1,0 +1,130 @@
+//! Cells of different devices at the same time (`measure.parallel`), on scripted latencies.
+
+use std::process::Stdio;
+
+use perfrun::internals::results::{Cell, Results, read};
+use rustix::process::Signal;
+
+use crate::pipeline::{assert_one_outcome_each, read_until, signal};
+use crate::support::Workplace;
+
+/// Two variants on three devices; a run is slower by `beside` while cells of other devices run.
+fn spec(beside: &str, measure: &str, more: &str) -> String {
+    format!(
+        "backend: {{ mock: {{ median: 1ms, run_sd: 0.3%, noise: 1%, beside: {beside} }} }}\nmodels: [m]\n\
+         inputs: {{ batch: [1, 8] }}\nvariants: [base, {{ name: other, mock: {{ scale: 1.1 }} }}]\n\
+         devices: [cpu, 'cuda:0', 'cuda:1']\ncompare: {{ baseline: {{ variant: base }} }}\nruns: 8\n\
+         measure: {{ {measure} stop: {{ mode: samples, count: 60 }} }}\n{more}"
+    )
+}
+
+fn results(place: &Workplace) -> Results {
+    read(&place.path("reports/x/results.json")).unwrap()
+}
+
+/// Whether the two say the same of every cell and every comparison, but for what only lone runs can tell.
+fn assert_same(one: &Results, other: &Results) {
+    let told = |cell: &Cell| {
+        let latencies = cell.metrics.get("latency_ns").cloned();
+        (cell.id.clone(), cell.status, cell.completed, latencies, cell.codes.keys().cloned().collect::<Vec<_>>())
+    };
+    assert_eq!(one.cells.iter().map(told).collect::<Vec<_>>(), other.cells.iter().map(told).collect::<Vec<_>>());
+    assert_eq!(one.comparisons, other.comparisons);
+}
+
+fn measured(measure: &str, beside: &str) -> (Workplace, Results) {
+    let place = Workplace::with_spec(&spec(beside, measure, ""));
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = results(&place);
+    (place, results)
+}
+
+#[test]
+fn devices_that_do_not_disturb_each_other_give_at_once_what_they_give_one_after_the_other() {
+    let (place, at_once) = measured("parallel: devices,", "0%");
+    let [trial] = at_once.method.together.as_slice() else { panic!("{:?}", at_once.method.together) };
+    assert!(trial.holds && trial.devices == ["cpu", "cuda:0", "cuda:1"], "{trial:?}");
+    assert_eq!(trial.tried.len(), 6, "the shortest and the longest cell of each device");
+    assert_same(&at_once, &measured("", "0%").1);
+    let record = place.record("x");
+    assert_one_outcome_each(&record);
+    let report = place.page("reports/x");
+    let short = place.read("reports/x/report.md");
+    assert!(short.contains("in randomised blocks, devices at the same time"), "{short}");
+    assert!(report.contains("cpu, cuda:0 and cuda:1: cells run at the same time"), "{report}");
+}
+
+#[test]
+fn devices_that_disturb_each_other_are_named_and_run_one_after_the_other() {
+    let place = Workplace::with_spec(&spec("4%", "parallel: devices,", ""));
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let found = results(&place);
+    let trials: Vec<(usize, bool)> =
+        found.method.together.iter().map(|trial| (trial.devices.len(), trial.holds)).collect();
+    assert_eq!(trials, [(3, false), (2, false)], "without the processors is tried too");
+    assert!(done.stderr.contains("cells run one after the other; latency of m/b"), "{}", done.stderr);
+    assert_same(&found, &measured("", "4%").1);
+    assert!(!place.read("reports/x/report.md").contains("devices at the same time"));
+}
+
+#[test]
+fn a_disturbance_within_the_margin_is_none() {
+    let (_, found) = measured("parallel: devices,", "0.5%");
+    assert!(found.method.together.iter().all(|trial| trial.holds), "{:?}", found.method.together);
+}
+
+#[test]
+fn what_several_devices_at_work_hide_keeps_them_apart() {
+    let more = "goals: [{ metric: package_energy, max: 1J }]\n";
+    let text = spec("0%", "parallel: devices,", more).replace("beside:", "device: { package_watts: 100 }, beside:");
+    let place = Workplace::with_spec(&text);
+    place.run(&["x.yaml"]).expect_code(0);
+    let problem = results(&place).method.together[0].problem.clone().unwrap_or_default();
+    assert!(problem.contains("has no `package_energy` beside others"), "{problem}");
+}
+
+#[test]
+fn runs_that_fail_end_nobody_elses() {
+    let fail = "{ scale: 1.1, fail: { kind: crash, at: measure, runs: [2, 5] } }";
+    let failing = |measure: &str| {
+        let place = Workplace::with_spec(&spec("0%", measure, "").replace("{ scale: 1.1 }", fail));
+        place.run(&["x.yaml"]).expect_code(3);
+        (place.record("x"), results(&place))
+    };
+    let ((record, at_once), (_, alone)) = (failing("parallel: devices,"), failing(""));
+    assert!(at_once.method.together[0].holds);
+    assert_one_outcome_each(&record);
+    assert_same(&at_once, &alone);
+}
+
+#[test]
+fn an_interrupted_record_goes_on_in_its_lanes() {
+    let place = Workplace::with_spec(
+        &spec("0%", "parallel: devices, timeout: 1h,", "")
+            .replace("{ scale: 1.1 }", "{ scale: 1.1, fail: { kind: hang, at: measure, runs: [3] } }"),
+    );
+    let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    read_until(&mut stderr, "block 3 of 8");
+    signal(&child, Signal::INT);
+    read_until(&mut stderr, "interrupted");
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let record = place.record("x");
+    assert_one_outcome_each(&record);
+    let kept = record.runs.len();
+    assert!(!record.manifest.findings.complete && kept > 3 * 13, "{kept}");
+}
+
+#[test]
+fn what_cannot_be_parallel_is_said() {
+    let place = Workplace::with_spec(&spec("0%", "parallel: devices, design: slices,", ""));
+    let done = place.run(&["validate", "x.yaml"]).expect_code(2);
+    assert!(done.stderr.contains("only available with `design: blocks`"), "{}", done.stderr);
+    let text = spec("0%", "parallel: devices,", "").replace("devices: [cpu, 'cuda:0', 'cuda:1']", "devices: [cpu]");
+    let done = Workplace::with_spec(&text).run(&["validate", "x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("has no effect with one device"), "{}", done.stderr);
+    let place = Workplace::with_spec(&spec("0%", "parallel: devices,", ""));
+    place.run(&["x.yaml", "--quick"]).expect_code(0);
+    assert!(place.record("x").manifest.findings.side_by_side.is_none(), "a quick look tries nothing");
+}

@@ -10,7 +10,6 @@ use crate::experiment::{
 use crate::judge::compare::{Calibration, calibrate};
 use crate::judge::summary::LEAST_RUNS;
 use crate::record::{ProjectRoot, write_whole};
-
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
 use crate::spec::Loaded;

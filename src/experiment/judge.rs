@@ -203,25 +203,33 @@ impl Experiment {
     }
 
     /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
-    /// the question, its bounds and the goals of which every run stores its value, or that are percentiles of its samples.
-    /// What is the same in every run or known from one needs no look.
+    /// the question, its bounds and the goals.
     pub(crate) fn looked_at(&self) -> Vec<MetricReference> {
-        let is_of_runs = |reference: &MetricReference| {
-            let MetricReference { metric, statistic } = *reference;
-            let varies = !metric.is_constant()
-                && !metric.is_known_once()
-                && !reference.is_speedup()
-                && metric.operator().is_none();
-            varies && (statistic == Statistic::Median || statistic.is_tail())
-        };
-        let mut looked_at = vec![MetricReference::LATENCY];
-        for reference in self.asked().filter(is_of_runs) {
-            if !looked_at.contains(&reference) {
-                looked_at.push(reference);
-            }
-        }
-        looked_at
+        of_runs(self.asked())
     }
+
+    /// Those that other devices at work must not change (method 4.7).
+    pub(crate) fn must_not_change(&self) -> Vec<MetricReference> {
+        of_runs(self.named_metrics())
+    }
+}
+
+/// Latency, and of these metrics those of which every run stores its value, or that are percentiles of its samples. What is
+/// the same in every run or known from one needs no look.
+fn of_runs(named: impl Iterator<Item = MetricReference>) -> Vec<MetricReference> {
+    let is_of_runs = |reference: &MetricReference| {
+        let MetricReference { metric, statistic } = *reference;
+        let varies =
+            !metric.is_constant() && !metric.is_known_once() && !reference.is_speedup() && metric.operator().is_none();
+        varies && (statistic == Statistic::Median || statistic.is_tail())
+    };
+    let mut found = vec![MetricReference::LATENCY];
+    for reference in named.filter(is_of_runs) {
+        if !found.contains(&reference) {
+            found.push(reference);
+        }
+    }
+    found
 }
 
 /// A table that the specification asks for: a pivot over the axes.

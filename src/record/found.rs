@@ -203,7 +203,7 @@ pub struct SideBySide {
 impl SideBySide {
     /// The devices whose cells may run at the same time; none where every set of them disturbs each other.
     pub fn together(&self) -> &[DeviceIndex] {
-        self.trials.iter().find(|trial| trial.holds()).map_or(&[], |trial| &trial.devices)
+        self.trials.iter().find(|trial| trial.holds).map_or(&[], |trial| &trial.devices)
     }
 }
 
@@ -213,17 +213,11 @@ pub struct Trial {
     /// Indices on the devices axis.
     pub devices: Vec<DeviceIndex>,
     pub cells: Vec<Disturbed>,
+    /// Every cell was equivalent to itself alone.
+    pub holds: bool,
     /// Why there are no blocks, or no more of them, a fragment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-}
-
-impl Trial {
-    /// Whether every cell was equivalent to itself alone.
-    pub fn holds(&self) -> bool {
-        let all = self.cells.iter().all(|cell| cell.verdict.is_equivalent());
-        all && !self.cells.is_empty() && self.problem.is_none()
-    }
 }
 
 /// One cell beside the others, against itself alone.

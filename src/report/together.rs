@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use crate::report::format::{list, percent, ratio};
 use crate::results::{BesideOthers, Together};
 
-/// `cpu and webgpu: cells run at the same time; beside each other they take 0.99x to 1.01x of their time alone`.
+/// `cpu and webgpu: cells run at the same time; beside each other their values are within 0.8 % of those alone (8 blocks)`.
 pub(crate) fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
     let devices = list(&trial.devices);
     if let Some(problem) = &trial.problem {
-        return format!("{devices}: cells run one after the other; the trial failed: {problem}");
+        return format!("{devices}: not at the same time; {problem}");
     }
     let blocks = trial.tried.iter().map(|tried| tried.ratio.n).max().unwrap_or(0);
     if trial.holds {
@@ -22,7 +22,7 @@ pub(crate) fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
         };
         let apart = percent(most(|ratio| (ratio - 1.0).abs()));
         return format!(
-            "{devices}: cells run at the same time; beside each other they are within {apart} of their time alone ({blocks} blocks)"
+            "{devices}: cells run at the same time; beside each other their values are within {apart} of those alone ({blocks} blocks)"
         );
     }
     let open = trial.tried.iter().filter(|tried| !tried.verdict.is_equivalent());
@@ -31,7 +31,11 @@ pub(crate) fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
     let worst = open.max_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(Ordering::Equal));
     let worst = worst.map_or(String::new(), |tried| {
         let took = ratio(tried.ratio.value, tried.ratio.estimate(0.0).interval);
-        format!("; {} of {} is {took} of that alone ({blocks} blocks)", tried.metric, path(&tried.cell))
+        format!(
+            "; beside the others {} of {} is {took} of that alone ({blocks} blocks)",
+            tried.metric,
+            path(&tried.cell)
+        )
     });
-    format!("{devices}: cells run one after the other{worst}")
+    format!("{devices}: not at the same time{worst}")
 }

@@ -137,8 +137,17 @@ fn without(held: &Held, rows: &[&Compared], cells: &BTreeMap<&str, &Cell>, manif
         let label = cells.get(row.cell.as_str()).map(|cell| cell.names.device());
         manifest.experiment.devices.iter().any(|device| Some(device.label().as_str()) == label && device.is_processor())
     };
-    let machines = manifest.machines.iter().filter(|_| rows.iter().all(is_processor));
-    let (own, others): (Vec<_>, Vec<_>) = machines.partition(|machine| held.machines.contains(&machine.name));
+    let compared = |machine: &MachineUsed| {
+        let of =
+            |row: &&Compared| cells.get(row.cell.as_str()).and_then(|cell| Device::machine_in(cell.names.device()));
+        rows.iter().any(|row| of(row) == Some(&machine.name))
+    };
+    let mut machines: Vec<&MachineUsed> = manifest.machines.iter().filter(|machine| compared(machine)).collect();
+    // Units of one architecture say nothing about another.
+    let is_alike = machines.iter().all(|machine| machine.host.system == machines[0].host.system);
+    machines.retain(|_| is_alike && rows.iter().all(is_processor));
+    let (own, others): (Vec<_>, Vec<_>) =
+        machines.into_iter().partition(|machine| held.machines.contains(&machine.name));
     let units = |machines: Vec<&MachineUsed>| {
         machines.into_iter().map(|machine| machine.host.units.clone()).collect::<Vec<_>>()
     };

@@ -48,8 +48,8 @@ pub struct Method {
     /// How the end of a device's work was waited for, by its name; of devices other than the CPU.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub completion: BTreeMap<String, Completion>,
-    /// Devices that were tried together, in order: the cells of the first set that did not disturb each other ran at the
-    /// same time.
+    /// Devices that were tried together, in order, by each of the records that were merged: the cells of the first set that
+    /// did not disturb each other ran at the same time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<Together>,
     /// `compare.aa: off`: identical arms were not measured.
@@ -99,7 +99,7 @@ impl Together {
         };
         Together {
             devices: trial.devices.iter().filter_map(label).collect(),
-            holds: trial.holds(),
+            holds: trial.holds,
             tried: trial.cells.iter().filter_map(tried).collect(),
             problem: trial.problem.clone(),
         }

@@ -26,8 +26,12 @@ pub(super) type Step<'s, 'a, T> =
 enum Said {
     /// About a second passed.
     Tick,
-    Ended(usize, Box<Result<WorkerRun, StoppedAtOnce>>),
+    /// With the sender for the next: of a lane that panicked nobody has one, so that nobody waits for it.
+    Ended(usize, Sender<Said>, Box<Result<WorkerRun, StoppedAtOnce>>),
 }
+
+/// A lane, with what came of its last run.
+type Idle<T> = (usize, Sender<Said>, Option<(T, WorkerRun)>);
 
 /// Keeps so many lanes at work, until each has nothing left to start.
 ///
@@ -52,16 +56,17 @@ pub(super) fn keep_at_work<'a, T>(
     thread::scope(|scope| {
         let mut under_way: Vec<Option<T>> = (0..lanes).map(|_| None).collect();
         let mut ended = Ok(());
-        let mut idle: Vec<(usize, Option<(T, WorkerRun)>)> = (0..lanes).map(|lane| (lane, None)).collect();
+        let mut idle: Vec<Idle<T>> = (0..lanes).map(|lane| (lane, sender.clone(), None)).collect();
+        drop(sender);
         loop {
-            while let Some((lane, last)) = idle.pop() {
+            while let Some((lane, sender, last)) = idle.pop() {
                 match step(lane, last, session) {
                     Ok(Some((run, start))) if ended.is_ok() => {
-                        let sender = sender.clone();
-                        let lane_thread = move || carry_out(lane, start, interrupts, &sender);
+                        let own = sender.clone();
+                        let lane_thread = move || carry_out(lane, start, interrupts, own);
                         match thread::Builder::new().spawn_scoped(scope, lane_thread) {
                             Ok(_) => under_way[lane] = Some(run),
-                            Err(error) => idle.push((lane, Some((run, WorkerRun::failed(no_thread(&error)))))),
+                            Err(error) => idle.push((lane, sender, Some((run, WorkerRun::failed(no_thread(&error)))))),
                         }
                     }
                     Ok(_) => {}
@@ -71,27 +76,28 @@ pub(super) fn keep_at_work<'a, T>(
             if under_way.iter().all(Option::is_none) {
                 return ended;
             }
-            // The sender of this function is alive.
             match receiver.recv() {
-                Ok(Said::Ended(lane, worker)) => match *worker {
-                    Ok(worker) => idle.extend(under_way[lane].take().map(|run| (lane, Some((run, worker))))),
+                Ok(Said::Tick) => session.tick_in_run(),
+                Ok(Said::Ended(lane, sender, worker)) => match *worker {
+                    Ok(worker) => idle.extend(under_way[lane].take().map(|run| (lane, sender, Some((run, worker))))),
                     Err(StoppedAtOnce) => {
                         under_way[lane] = None;
                         ended = ended.and(Err(RunError::Interrupted));
                     }
                 },
-                Ok(Said::Tick) | Err(mpsc::RecvError) => session.tick_in_run(),
+                // Every lane that is left has panicked, which this scope passes on.
+                Err(mpsc::RecvError) => return ended,
             }
         }
     })
 }
 
 /// One run, in the thread of its lane.
-fn carry_out(lane: usize, start: Start, interrupts: &Interrupts, sender: &Sender<Said>) {
+fn carry_out(lane: usize, start: Start, interrupts: &Interrupts, sender: Sender<Said>) {
     // Nobody listens any longer only where the program ends.
     let mut tick = || drop(sender.send(Said::Tick));
     let worker = worker::run(&start.launch, &start.plan, start.watch, interrupts, &mut tick);
-    drop(sender.send(Said::Ended(lane, Box::new(worker))));
+    drop(sender.clone().send(Said::Ended(lane, sender, Box::new(worker))));
 }
 
 fn no_thread(error: &std::io::Error) -> Failure {

@@ -28,28 +28,31 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>
     let open = |turn: &Turn| job.wants(turn) && !job.is_done(job.cell(turn.cell), turn.arm, turn.run);
     let turns: Vec<Placed> = (0..).zip(block.iter().copied()).filter(|(_, turn)| open(turn)).collect();
     for segment in lanes::segments(job, turns) {
-        let beside = if segment.len() > 1 { Beside::OtherDevices } else { Beside::Nobody };
         let mut left: Vec<VecDeque<Placed>> = segment.into_iter().map(VecDeque::from).collect();
         keep_at_work(left.len(), session, &mut |lane, last, session| {
             if let Some((run, worker)) = last {
                 finish(job, OneRun::store(run, job, worker), session)?;
             }
-            next(job, &mut left[lane], beside, session)
+            next(job, &mut left[lane], session)
         })?;
     }
     Ok(())
+}
+
+/// Whether others may be at work meanwhile: what they hide is unknown in every run of such a cell, or some would have it.
+fn beside(job: &Job, turn: Turn) -> Beside {
+    if job.together().contains(&job.cell(turn.cell).device()) { Beside::OtherDevices } else { Beside::Nobody }
 }
 
 /// The next run of a lane that starts a worker; those before it that start none get their outcome.
 fn next(
     job: &mut Job,
     left: &mut VecDeque<Placed>,
-    beside: Beside,
     session: &mut Session<'_>,
 ) -> Result<Option<(OneRun, Start)>, RunError> {
     while let Some((position, turn)) = left.pop_front() {
         session.go_on()?;
-        let run = OneRun::new(job, turn, position, beside);
+        let run = OneRun::new(job, turn, position, beside(job, turn));
         if job.is_given_up(&run.cell) {
             let Turn { arm, run: number, .. } = turn;
             let not_run = StoredRun::not_started(run.cell.id, arm, number, job.session(), Outcome::NotRun);
@@ -126,8 +129,10 @@ impl OneRun {
     pub(super) fn store(self, job: &Job, mut worker: WorkerRun) -> StoredRun {
         let OneRun { cell, turn, position, load, beside } = self;
         if beside == Beside::OtherDevices {
-            // The time of workers that are still alive is nobody's yet, so what others used cannot be told.
-            worker.data.metrics.remove(metric::OTHER_CPU.name);
+            // What others used cannot be told while workers are alive, and who waits for a processor is not told by worker.
+            for metric in [metric::OTHER_CPU, metric::PRESSURE_CPU, metric::PRESSURE_MEMORY, metric::PRESSURE_IO] {
+                worker.data.metrics.remove(metric.name);
+            }
         }
         let (iterations, served) = (job.iterations(&cell), load.and_then(|load| load.served(job, &cell)));
         let slot = Slot { position, iterations, served, ..Slot::of(job, &cell, turn.arm, turn.run) };

@@ -19,13 +19,11 @@ use crate::vocabulary::quantity::Nanos;
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
     let manifest = job.manifest();
-    let done = done(job);
     let mut any = false;
     let mut time_of = |(_, turn): &Placed| {
-        let cell = job.cell(turn.cell);
-        let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
+        let (_, left) = of_cell(job, turn.cell)?;
         any = true;
-        Some(run_time(job, cell, pilot).0.saturating_mul(left_of(job, &done, turn.cell)))
+        Some(Nanos::from_duration(left).0)
     };
     let turns = schedule::block(&manifest.plan, Design::Blocks, 0).into_iter();
     let main = |turn: &Turn| turn.arm == Arm::Main && job.cell(turn.cell).skip.is_none();
@@ -38,6 +36,15 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
     // Two run at the same time.
     let total = if manifest.experiment.measure.design == Design::Duet { Nanos(total.0 / 2) } else { total };
     manifest.environment().on_machine(|| any.then(|| total.to_duration())).flatten()
+}
+
+/// What one run of a cell takes, and all that are left of it; `None` where its rehearsal failed.
+pub(super) fn of_cell(job: &Job, index: usize) -> Option<(Duration, Duration)> {
+    let cell = job.cell(index);
+    let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
+    let run = run_time(job, cell, pilot).to_duration();
+    let left = left_of(job, &done(job), index);
+    Some((run, run.saturating_mul(left.min(u64::from(u32::MAX)) as u32)))
 }
 
 /// About how many runs the record will have.

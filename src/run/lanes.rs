@@ -7,37 +7,43 @@ use std::collections::BTreeMap;
 
 use super::Job;
 use super::schedule::Placed;
+use crate::experiment::Hardware;
 use crate::plan::{Cell, Plan};
+use crate::record::StoredRun;
 
 /// What two cells share that are on one device, by whichever provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lane {
     Processor,
-    /// By its number.
+    /// By its number; the first where nothing says which.
     Gpu(u32),
-    /// By its label, where nothing says which hardware it is.
-    Other(String),
+    Npu,
 }
 
 impl Lane {
     /// The lane of a cell's device.
     pub(super) fn of(job: &Job, cell: &Cell) -> Self {
         let device = job.device(cell);
-        if device.is_processor() {
-            return Lane::Processor;
-        }
-        let gpu = job.gpu_of(cell).map(|gpu| gpu.number);
-        match gpu.or(device.index) {
-            Some(number) => Lane::Gpu(number),
-            None => Lane::Other(device.label()),
+        match device.hardware {
+            _ if device.is_processor() => Lane::Processor,
+            Some(Hardware::Npu) => Lane::Npu,
+            _ => Lane::Gpu(job.gpu_of(cell).map(|gpu| gpu.number).or(device.index).unwrap_or(0)),
         }
     }
 }
 
+/// The lane of a run, where others may be at work beside it.
+pub(super) fn of_run(job: &Job, run: &StoredRun) -> Option<Lane> {
+    let together = job.together();
+    let mut cells = job.plan().cells.iter().filter(|_| !together.is_empty());
+    let cell = cells.find(|cell| cell.id == run.cell && together.contains(&cell.device()))?;
+    Some(Lane::of(job, cell))
+}
+
 /// The turns of a block: segment after segment, and within one every lane by itself.
 ///
-/// Groups on one device each go on in their lanes without waiting for others. A group on several devices is a segment, so
-/// that its arms stay near each other; and so are turns of devices that nothing may disturb.
+/// Groups on one device each go on in their lanes without waiting for others. A group on several devices is a segment of its
+/// own, so that its arms stay near each other, or two where some of its devices may not be disturbed.
 pub(super) fn segments(job: &Job, turns: Vec<Placed>) -> Vec<Vec<Vec<Placed>>> {
     let together = job.together();
     divided(job.plan(), turns, &|cell| together.contains(&cell.device()).then(|| Lane::of(job, cell)))
@@ -56,10 +62,10 @@ fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>
         lanes[0].is_some() && lanes.iter().all(|lane| *lane == lanes[0])
     };
     let (free, others): (Vec<Placed>, Vec<Placed>) = turns.into_iter().partition(is_free);
-    let belong = |one: &Placed, other: &Placed| match (lane(one), lane(other)) {
-        (None, None) => true,
-        (Some(_), Some(_)) => group(one) == group(other),
-        _ => false,
+    let alone_and_together = |group: &[Placed]| {
+        let (alone, together): (Vec<Placed>, Vec<Placed>) = group.iter().partition(|turn| lane(turn).is_none());
+        let is_alone_first = group.first().is_some_and(|turn| lane(turn).is_none());
+        if is_alone_first { [alone, together] } else { [together, alone] }
     };
     let in_lanes = |segment: &[Placed]| {
         let mut lanes: BTreeMap<Option<Lane>, Vec<Placed>> = BTreeMap::new();
@@ -68,7 +74,12 @@ fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>
         }
         lanes.into_values().collect()
     };
-    [free.as_slice()].into_iter().filter(|free| !free.is_empty()).chain(others.chunk_by(belong)).map(in_lanes).collect()
+    let others = others.chunk_by(|one, other| group(one) == group(other)).flat_map(alone_and_together);
+    std::iter::once(free)
+        .chain(others)
+        .filter(|segment| !segment.is_empty())
+        .map(|segment| in_lanes(&segment))
+        .collect()
 }
 
 #[cfg(test)]
@@ -77,18 +88,30 @@ mod tests {
     use crate::experiment::Design;
     use crate::run::schedule;
 
-    /// The first block of an experiment, as devices and batches by lane and segment.
-    fn paths(text: &str, lane: &dyn Fn(&str) -> Option<u32>) -> Vec<Vec<Vec<String>>> {
+    /// The turns of the first block in the order in which they were drawn.
+    fn drawn(text: &str) -> Vec<String> {
+        let plan = plan(text);
+        schedule::block(&plan, Design::Blocks, 0).iter().map(|turn| path(&plan, turn.cell)).collect()
+    }
+
+    fn path(plan: &Plan, cell: usize) -> String {
+        let at = plan.coordinates(&plan.cells[cell]);
+        format!("{} {}", at.input(), at.device())
+    }
+
+    fn plan(text: &str) -> Plan {
         let text =
             format!("backend: mock\nmodels: [m]\ninputs: {{ batch: [1, 2] }}\ndevices: [cpu, cuda:0, cuda:1]\n{text}");
         let spec = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
-        let plan = crate::plan::expand(&spec.experiment).expect("a plan");
+        crate::plan::expand(&spec.experiment).expect("a plan")
+    }
+
+    /// The first block of an experiment, as inputs and devices by segment and lane.
+    fn paths(text: &str, lane: &dyn Fn(&str) -> Option<u32>) -> Vec<Vec<Vec<String>>> {
+        let plan = plan(text);
         let turns = (0..).zip(schedule::block(&plan, Design::Blocks, 0)).collect();
         let of = |cell: &Cell| lane(plan.coordinates(cell).device()).map(Lane::Gpu);
-        let path = |(_, turn): &Placed| {
-            let at = plan.coordinates(&plan.cells[turn.cell]);
-            format!("{} {}", at.input(), at.device())
-        };
+        let path = |(_, turn): &Placed| path(&plan, turn.cell);
         let segments = divided(&plan, turns, &of);
         let lanes = |segment: &Vec<Vec<Placed>>| segment.iter().map(|lane| lane.iter().map(path).collect()).collect();
         segments.iter().map(lanes).collect()
@@ -104,8 +127,9 @@ mod tests {
     #[test]
     fn without_lanes_a_block_is_as_it_was_drawn() {
         for text in [BY_VARIANT, BY_DEVICE] {
-            let one = paths(text, &|_| None);
-            assert_eq!((one.len(), one[0].len()), (1, 1));
+            let segments = paths(text, &|_| None);
+            assert!(segments.iter().all(|lanes| lanes.len() == 1), "{segments:?}");
+            assert_eq!(segments.concat().concat(), drawn(text));
         }
     }
 
@@ -114,9 +138,9 @@ mod tests {
         let all = paths(BY_VARIANT, &|device| number(device).or(Some(9)));
         assert_eq!((all.len(), all[0].iter().map(Vec::len).collect::<Vec<_>>()), (1, vec![4, 4, 4]));
         let gpus = paths(BY_VARIANT, &number);
-        let [lanes, alone] = gpus.as_slice() else { panic!("{gpus:?}") };
-        assert_eq!((lanes.len(), alone.len(), alone[0].len()), (2, 1, 4));
-        assert!(alone[0].iter().all(|path| path.ends_with("cpu")));
+        let [lanes, alone @ ..] = gpus.as_slice() else { panic!("{gpus:?}") };
+        assert_eq!((lanes.len(), alone.concat().len(), alone.concat().concat().len()), (2, 2, 4));
+        assert!(alone.concat().concat().iter().all(|path| path.ends_with("cpu")));
         for lane in lanes {
             let device = |path: &String| path.split(' ').nth(1).map(str::to_owned);
             assert!(lane.iter().all(|path| device(path) == device(&lane[0])), "{lane:?}");

@@ -45,6 +45,7 @@ pub(crate) use passes::Observation;
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use session::Session;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
@@ -52,7 +53,7 @@ use self::session::RunError;
 use crate::device::{Gpu, is_slowed_for_heat};
 use crate::experiment::Design;
 pub(crate) use crate::record::Preview;
-use crate::record::{BudgetUsed, Outcome, StoreError, StoredRun};
+use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
 use crate::vocabulary::metric::{self, Metric};
 use crate::worker::Interrupts;
@@ -205,7 +206,15 @@ fn measured_so_far(job: &Job) -> Duration {
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
         (before as u64).saturating_add(run.data.warmup.span_ns()).saturating_add(run.active_ns())
     };
-    let all = || job.runs().iter().map(took).fold(0, u64::saturating_add);
+    let all = || {
+        let (beside, alone): (Vec<&StoredRun>, Vec<&StoredRun>) =
+            job.runs().iter().partition(|run| run.arm != Arm::Pilot && lanes::of_run(job, run).is_some());
+        let mut by_lane = BTreeMap::new();
+        for run in beside {
+            *by_lane.entry(lanes::of_run(job, run)).or_insert(0_u64) += took(run);
+        }
+        alone.into_iter().map(took).fold(by_lane.into_values().max().unwrap_or(0), u64::saturating_add)
+    };
     Duration::from_nanos(job.manifest().environment().on_machine(all).unwrap_or_default())
 }
 

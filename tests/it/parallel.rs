@@ -62,7 +62,7 @@ fn devices_that_disturb_each_other_are_named_and_run_one_after_the_other() {
     let trials: Vec<(usize, bool)> =
         found.method.together.iter().map(|trial| (trial.devices.len(), trial.holds)).collect();
     assert_eq!(trials, [(3, false), (2, false)], "without the processors is tried too");
-    assert!(done.stderr.contains("cells run one after the other; latency of m/b"), "{}", done.stderr);
+    assert!(done.stderr.contains("not at the same time; beside the others latency of m/b"), "{}", done.stderr);
     assert_same(&found, &measured("", "4%").1);
     assert!(!place.read("reports/x/report.md").contains("devices at the same time"));
 }
@@ -97,15 +97,20 @@ fn runs_that_fail_end_nobody_elses() {
     assert_same(&at_once, &alone);
 }
 
+/// Until `go` is there, runs hang before they begin.
+const WAITS: &str = "[sh, -c, 'while ! test -e go; do read -r _ < stop; done; exec \"$@\"', sh]";
+
 #[test]
 fn an_interrupted_record_goes_on_in_its_lanes() {
-    let place = Workplace::with_spec(
-        &spec("0%", "parallel: devices, timeout: 1h,", "")
-            .replace("{ scale: 1.1 }", "{ scale: 1.1, fail: { kind: hang, at: measure, runs: [3] } }"),
-    );
+    let text = spec("0%", "parallel: devices, timeout: 1h,", "")
+        .replace("name: other,", &format!("name: other, wrap: {WAITS},"));
+    let place = Workplace::with_spec(&text);
+    assert!(std::process::Command::new("mkfifo").arg(place.path("stop")).status().unwrap().success());
+    place.write("go", "");
     let mut child = place.command(&["x.yaml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
-    read_until(&mut stderr, "block 3 of 8");
+    read_until(&mut stderr, "block 1 of 8");
+    std::fs::remove_file(place.path("go")).unwrap();
     signal(&child, Signal::INT);
     read_until(&mut stderr, "interrupted");
     signal(&child, Signal::INT);
@@ -113,7 +118,13 @@ fn an_interrupted_record_goes_on_in_its_lanes() {
     let record = place.record("x");
     assert_one_outcome_each(&record);
     let kept = record.runs.len();
-    assert!(!record.manifest.findings.complete && kept > 3 * 13, "{kept}");
+    assert!(!record.manifest.findings.complete && record.manifest.findings.side_by_side.is_some());
+    place.write("go", "");
+    place.run(&["x.yaml", "--resume"]).expect_code(0);
+    let resumed = place.record("x");
+    assert_one_outcome_each(&resumed);
+    assert!(kept > 12 && resumed.runs.len() > kept && resumed.manifest.findings.complete);
+    assert_same(&results(&place), &measured("", "0%").1);
 }
 
 #[test]

@@ -4,8 +4,11 @@
 //! Stored, never in statistics.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use statistics::Verdict;
+use statistics::interim::InterimAnalyses;
+use statistics::mean;
 use statistics::quantile::{quantile_sorted, sorted};
 use statistics::trimmed_mean::trimmed_mean;
 
@@ -19,11 +22,13 @@ use crate::run::Job;
 use crate::run::at_work::keep_at_work;
 use crate::run::blocks::OneRun;
 use crate::run::event::Event;
-use crate::run::forecast::iteration_ns;
+use crate::run::forecast::{self, iteration_ns};
 use crate::run::lanes::Lane;
 use crate::run::schedule::Turn;
 use crate::run::session::{RunError, Session};
 use crate::vocabulary::metric::{MetricReference, Statistic};
+use crate::vocabulary::quantity::Nanos;
+use crate::worker::backend::Failure;
 
 /// Tries the devices of the experiment.
 pub(super) struct TryTogether;
@@ -33,8 +38,10 @@ impl Pass for TryTogether {
 
     fn is_wanted(job: &Job) -> bool {
         // A quick look has no verdicts; a record that has blocks was begun without.
-        let may = job.measure().parallel.is_some() && !job.manifest().quick && !job.has_begun();
-        may && cells_by_lane(job).len() > 1
+        job.measure().parallel.is_some()
+            && !job.manifest().quick
+            && !job.has_begun()
+            && job.experiment().devices.len() > 1
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<SideBySide, RunError> {
@@ -45,9 +52,13 @@ impl Pass for TryTogether {
         let has_processor = others.remove(&Lane::Processor).is_some();
         for lanes in [Some(all), Some(others).filter(|others| has_processor && others.len() > 1)].into_iter().flatten()
         {
-            let trial = Trying::new(job, lanes).carry_out(session)?;
+            let trying = Trying::new(job, lanes);
+            let trial = match trying.why_not() {
+                Some(problem) => trying.trial(Some(problem)),
+                None => trying.carry_out(session)?,
+            };
             session.emit(&Event::TriedTogether { manifest: job.manifest(), trial: &trial });
-            let holds = trial.holds();
+            let holds = trial.holds;
             found.trials.push(trial);
             if holds {
                 break;
@@ -82,14 +93,15 @@ struct Trying<'a> {
     /// Indices of the cells of each lane.
     lanes: Vec<Vec<usize>>,
     metrics: Vec<MetricReference>,
+    looks: InterimAnalyses,
     /// Logarithms of beside over alone of every block, by cell and metric.
     ratios: BTreeMap<(usize, usize), Vec<f64>>,
     /// Runs so far: their numbers are counted down, so that no run of a block has their seeds.
     runs: u32,
 }
 
-/// Values of a run, by metric.
-type Values = Vec<f64>;
+/// Logarithms of the values of a run, by metric; `None` where a run has none.
+type Values = Vec<Option<f64>>;
 
 /// What ends a trial: nobody wants its end, or a run that says nothing, with the reason.
 enum TrialError {
@@ -105,12 +117,34 @@ impl From<RunError> for TrialError {
 
 impl<'a> Trying<'a> {
     fn new(job: &'a Job, lanes: BTreeMap<Lane, Vec<usize>>) -> Self {
-        let metrics = job.experiment().looked_at();
-        Trying { job, lanes: lanes.into_values().collect(), metrics, ratios: BTreeMap::new(), runs: 0 }
+        let (metrics, looks) = (job.experiment().must_not_change(), Runs::AUTO.interim_analyses());
+        Trying { job, lanes: lanes.into_values().collect(), metrics, looks, ratios: BTreeMap::new(), runs: 0 }
+    }
+
+    /// Why nothing is tried: there is nothing to gain, or less than a trial takes.
+    fn why_not(&self) -> Option<String> {
+        if self.lanes.len() < 2 {
+            return Some("all cells that can be run are on one device".to_owned());
+        }
+        let job = self.job;
+        let expected = |cell: usize| forecast::of_cell(job, cell).unwrap_or_default();
+        let tried = |lane: &Vec<usize>| lane.iter().map(|cell| expected(*cell).0).sum::<Duration>();
+        let all = |lane: &Vec<usize>| {
+            let is_in = |cell: &Cell| Lane::of(job, cell) == Lane::of(job, job.cell(lane[0]));
+            let cells = job.plan().runnable().filter(|(_, cell)| is_in(cell));
+            cells.map(|(index, _)| expected(index).1).sum::<Duration>()
+        };
+        let longest = |of: &dyn Fn(&Vec<usize>) -> Duration| self.lanes.iter().map(of).max().unwrap_or_default();
+        let block = self.lanes.iter().map(tried).sum::<Duration>() + longest(&tried);
+        let trial = self.looks.blocks().next().unwrap_or(1) * block;
+        let saved = self.lanes.iter().map(all).sum::<Duration>().saturating_sub(longest(&all));
+        let [trial, saved] = [trial, saved].map(|time| Nanos::from_secs(time.as_secs()));
+        let pays = job.manifest().environment().on_machine(|| saved > trial).unwrap_or(true);
+        (!pays).then(|| format!("a trial would take {trial} or more, and save {saved} at most"))
     }
 
     fn carry_out(mut self, session: &mut Session<'_>) -> Result<Trial, RunError> {
-        let looks = Runs::AUTO.interim_analyses();
+        let looks = self.looks;
         let mut problem = None;
         let (most, tried) = (looks.most(), self.lanes.concat().len());
         for block in 0..most {
@@ -123,14 +157,20 @@ impl<'a> Trying<'a> {
                     break;
                 }
             }
-            let cells = if looks.is_after(block + 1) { self.judged(looks.confidence()) } else { Vec::new() };
+            let cells = if looks.is_after(block + 1) { self.judged() } else { Vec::new() };
             let is_over = cells.iter().any(|cell| cell.verdict.is_difference())
                 || cells.iter().all(|cell| cell.verdict.is_equivalent());
             if is_over && !cells.is_empty() {
                 break;
             }
         }
-        Ok(Trial { devices: self.devices(), cells: self.judged(looks.confidence()), problem })
+        Ok(self.trial(problem))
+    }
+
+    fn trial(&self, problem: Option<String>) -> Trial {
+        let cells = self.judged();
+        let holds = problem.is_none() && !cells.is_empty() && cells.iter().all(|cell| cell.verdict.is_equivalent());
+        Trial { devices: self.devices(), cells, holds, problem }
     }
 
     /// Every device whose cells are in one of the lanes.
@@ -144,41 +184,50 @@ impl<'a> Trying<'a> {
 
     /// Every cell alone, and every cell while the other lanes are at work; in every second block the other way round.
     fn block(&mut self, number: u32, session: &mut Session<'_>) -> Result<(), TrialError> {
-        let (alone, beside) = if number.is_multiple_of(2) {
-            let alone = self.alone(session)?;
-            (alone, self.beside(session)?)
-        } else {
-            let beside = self.beside(session)?;
-            (self.alone(session)?, beside)
-        };
-        for (cell, beside) in beside {
-            let alone = alone.get(&cell).into_iter().flatten();
-            for (metric, (beside, alone)) in beside.iter().zip(alone).enumerate() {
-                self.ratios.entry((cell, metric)).or_default().push(beside.ln() - alone.ln());
+        let alone: Vec<Vec<Vec<usize>>> = self.lanes.concat().into_iter().map(|cell| vec![vec![cell]]).collect();
+        // In every block other cells meet at first.
+        let mut beside = self.lanes.clone();
+        for (place, lane) in beside.iter_mut().enumerate() {
+            let first = (number as usize >> (place % 8)) % lane.len();
+            lane.rotate_left(first);
+        }
+        let mut parts: Vec<Vec<Vec<usize>>> = alone.into_iter().chain([beside]).collect();
+        if !number.is_multiple_of(2) {
+            parts.reverse();
+        }
+        let mut found = [BTreeMap::new(), BTreeMap::new()];
+        for lanes in parts {
+            let side = usize::from(lanes.len() > 1);
+            self.at_work(&lanes, &mut found[side], session)?;
+        }
+        let [alone, beside] = found;
+        for (cell, (alone, beside)) in
+            alone.into_iter().filter_map(|(cell, alone)| Some((cell, (alone, beside.get(&cell)?))))
+        {
+            for (metric, reference) in self.metrics.iter().enumerate() {
+                let mean_of =
+                    |runs: &[Values]| mean(&runs.iter().map(|run| run[metric]).collect::<Option<Vec<f64>>>()?);
+                match (mean_of(&alone), mean_of(beside)) {
+                    (Some(alone), Some(beside)) => {
+                        self.ratios.entry((cell, metric)).or_default().push(beside - alone);
+                    }
+                    (Some(_), None) => {
+                        let path = self.job.plan().path(self.job.cell(cell));
+                        return Err(TrialError::Nothing(format!("{path} has no `{reference}` beside others")));
+                    }
+                    (None, _) => {}
+                }
             }
         }
         Ok(())
     }
 
-    fn alone(&mut self, session: &mut Session<'_>) -> Result<BTreeMap<usize, Values>, TrialError> {
-        let mut found = BTreeMap::new();
-        for cell in self.lanes.concat() {
-            self.at_work(vec![vec![cell]], &mut found, session)?;
-        }
-        Ok(found)
-    }
-
-    fn beside(&mut self, session: &mut Session<'_>) -> Result<BTreeMap<usize, Values>, TrialError> {
-        let mut found = BTreeMap::new();
-        self.at_work(self.lanes.clone(), &mut found, session)?;
-        Ok(found)
-    }
-
-    /// Runs the cells of each lane in turn, again and again, until every one has a run during which no lane was idle.
+    /// Runs the cells of each lane in turn, again and again, until every one has a run during which no lane was idle; and
+    /// keeps all such runs.
     fn at_work(
         &mut self,
-        lanes: Vec<Vec<usize>>,
-        found: &mut BTreeMap<usize, Values>,
+        lanes: &[Vec<usize>],
+        found: &mut BTreeMap<usize, Vec<Values>>,
         session: &mut Session<'_>,
     ) -> Result<(), TrialError> {
         let beside = if lanes.len() > 1 { Beside::OtherDevices } else { Beside::Nobody };
@@ -187,13 +236,14 @@ impl<'a> Trying<'a> {
         let job = self.job;
         let wanted = lanes.concat();
         keep_at_work(lanes.len(), session, &mut |lane, last: Option<((usize, OneRun), _)>, session| {
-            if let Some(((cell, run), worker)) = last {
+            let has_all = |found: &BTreeMap<usize, _>| wanted.iter().all(|cell| found.contains_key(cell));
+            if let Some(((cell, run), worker)) = last.filter(|_| !has_all(found)) {
                 match self.values(run.store(job, worker)) {
-                    Ok(values) => drop(found.entry(cell).or_insert(values)),
-                    Err(why) => problem = problem.take().or(Some(why)),
+                    Ok(values) => found.entry(cell).or_default().push(values),
+                    Err(failure) => problem = problem.take().or(Some((cell, failure))),
                 }
             }
-            if problem.is_some() || wanted.iter().all(|cell| found.contains_key(cell)) {
+            if problem.is_some() || has_all(found) {
                 return Ok(None);
             }
             session.go_on()?;
@@ -204,38 +254,38 @@ impl<'a> Trying<'a> {
             match run.start(job, session) {
                 Ok(start) => Ok(Some(((cell, run), start))),
                 Err(failure) => {
-                    problem = Some(format!("{}: {}", job.plan().path(job.cell(cell)), failure.in_short()));
+                    problem = Some((cell, failure));
                     Ok(None)
                 }
             }
         })?;
-        problem.map_or(Ok(()), |why| Err(TrialError::Nothing(why)))
+        let says =
+            |(cell, failure): (usize, Failure)| format!("{}: {}", job.plan().path(job.cell(cell)), failure.in_short());
+        problem.map_or(Ok(()), |problem| Err(TrialError::Nothing(says(problem))))
     }
 
-    /// What is compared of a run, or why there is nothing.
-    fn values(&self, run: StoredRun) -> Result<Values, String> {
-        let cell = self.job.plan().cells.iter().find(|cell| cell.id == run.cell);
-        let path = cell.map(|cell| self.job.plan().path(cell)).unwrap_or_default();
-        if let Some(failure) = &run.failure {
-            return Err(format!("{path}: {}", failure.in_short()));
-        }
+    /// What is compared of a run, or why it failed.
+    fn values(&self, run: StoredRun) -> Result<Values, Failure> {
         let latencies = sorted(&run.durations().collect::<Vec<f64>>());
+        if let Some(failure) = run.failure {
+            return Err(failure);
+        }
         let value = |reference: &MetricReference| {
             let found = match reference.statistic {
                 Statistic::Median => run.data.metrics.get(reference.metric.name).copied(),
                 tail => tail.probability().and_then(|probability| quantile_sorted(&latencies, probability)),
             };
-            found.filter(|value| *value > 0.0).ok_or_else(|| format!("{path} has no `{reference}` beside others"))
+            found.filter(|value| *value > 0.0).map(f64::ln)
         };
-        self.metrics.iter().map(value).collect()
+        Ok(self.metrics.iter().map(value).collect())
     }
 
     /// Every cell by every metric, so far.
-    fn judged(&self, confidence: f64) -> Vec<Disturbed> {
+    fn judged(&self) -> Vec<Disturbed> {
         let rules = ComparisonRules::of(self.job.manifest());
         let one = |((cell, metric), ratios): (&(usize, usize), &Vec<f64>)| {
             let reference = self.metrics[*metric];
-            let mut estimate = trimmed_mean(ratios, confidence)?;
+            let mut estimate = trimmed_mean(ratios, self.looks.confidence())?;
             let verdict = Verdict::from_interval(estimate.interval, rules.margin_of(reference).ln_1p());
             estimate.value = estimate.value.exp();
             estimate.interval = estimate.interval.map(|interval| interval.map(f64::exp));

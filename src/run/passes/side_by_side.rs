@@ -41,6 +41,7 @@ impl Pass for TryTogether {
         job.measure().parallel.is_some()
             && !job.manifest().quick
             && !job.has_begun()
+            && !job.has_nothing_to_run()
             && job.experiment().devices.len() > 1
     }
 

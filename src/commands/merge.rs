@@ -132,7 +132,6 @@ fn named<'a>(place: &ProjectRoot, text: &'a str) -> (Option<&'a str>, &'a str) {
     named.map_or((None, text), |(name, record)| (Some(name), record))
 }
 
-/// A record, with the name of its machine: as it is given, or made of the processor.
 /// The record as a part; one that was merged from several machines is the records that it was made from.
 fn parts_of(place: &ProjectRoot, record: Record, name: Option<&str>) -> Result<Vec<Part>, Error> {
     let machines = &record.manifest.machines;
@@ -173,6 +172,7 @@ pub(super) fn add_machine(
     write(place, &parts, &MergeArgs { records: Vec::new(), output, format, replace: true }, ui)
 }
 
+/// A record, with the name of its machine: as it is given, or made of the processor.
 fn part_of(record: Record, name: Option<&str>) -> Part {
     let Record { manifest, runs, .. } = record;
     let own = || provenance::name_of_machine(&provenance::machine(&manifest.host));

@@ -20,7 +20,7 @@ mod watch;
 
 pub(crate) use monitor::{Monitor, is_slowed_for_heat};
 pub(crate) use series::Point;
-pub(crate) use watch::{Beside, Watch, Watched};
+pub(crate) use watch::{Neighbours, Watch, Watched};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

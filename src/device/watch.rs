@@ -23,17 +23,17 @@ pub struct Watch {
     opened: Option<Instant>,
     /// Time of all windows.
     sampled: Duration,
-    beside: Beside,
+    neighbours: Neighbours,
 }
 
-/// Whose workers of perfrun are alive while one is watched.
+/// Other workers of perfrun that are alive while one is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beside {
-    Nobody,
+pub(crate) enum Neighbours {
+    None,
     /// Some that wait, so that the GPU's memory is not this one's alone.
     Waiting,
     /// Some at work on other devices, so that the processors' energy is not this one's alone.
-    OtherDevices,
+    OnOtherDevices,
 }
 
 #[derive(Debug)]
@@ -74,13 +74,13 @@ impl<T> Meter<T> {
 
 impl Watch {
     /// Begins, right before a worker is started. `None` where there is nothing to look at.
-    pub(crate) fn start(gpu: Option<Gpu>, packages: Option<&Packages>, beside: Beside) -> Option<Self> {
-        let packages = packages.filter(|_| beside != Beside::OtherDevices);
+    pub(crate) fn start(gpu: Option<Gpu>, packages: Option<&Packages>, neighbours: Neighbours) -> Option<Self> {
+        let packages = packages.filter(|_| neighbours != Neighbours::OnOtherDevices);
         let packages = packages.map(|packages| PackageWatch { packages: packages.clone(), energy: Meter::new() });
         if gpu.is_none() && packages.is_none() {
             return None;
         }
-        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, beside })
+        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, neighbours })
     }
 
     /// The worker is about to take counted samples.
@@ -120,7 +120,7 @@ impl Watch {
                 None => watch.energy.joules.filter(|_| !self.sampled.is_zero()),
             });
         let Some(watch) = self.gpu else { return Watched { package_joules, ..Watched::default() } };
-        let memory_before = watch.memory_before.filter(|_| self.beside != Beside::Waiting);
+        let memory_before = watch.memory_before.filter(|_| self.neighbours != Neighbours::Waiting);
         let memory_bytes = watch.memory_bytes;
         let (series, joules) = watch.finish(self.sampled, sampled_ns);
         Watched { series, memory_bytes, memory_before, joules, package_joules }

@@ -89,7 +89,7 @@ fn asks_for_items(experiment: &Experiment) -> bool {
 
 /// A number for each group of which cells are run, the same for those that share a model at an input (or at any, where inputs
 /// are weighed against each other), in the order of their first groups: they could stand in for each other, or one is the
-/// other's reference. Beside it, how often each cell is run.
+/// other's reference. Neighbours it, how often each cell is run.
 fn sets_of_groups(experiment: &Experiment, plan: &Plan) -> (Vec<Option<u32>>, Vec<u32>) {
     // What a host rules out counts too: another host may not.
     let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();

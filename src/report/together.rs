@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::report::format::{list, percent, ratio};
-use crate::results::{BesideOthers, Together};
+use crate::results::{BesideOthers, Together, interval};
 
 /// `cpu and webgpu: cells run at the same time; beside each other their values are within 0.8 % of those alone (8 blocks)`.
 pub(crate) fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
     let rank = |tried: &&BesideOthers| (tried.verdict.is_difference(), tried.ratio.value.ln().abs());
     let worst = open.max_by(|one, other| rank(one).partial_cmp(&rank(other)).unwrap_or(Ordering::Equal));
     let worst = worst.map_or(String::new(), |tried| {
-        let took = ratio(tried.ratio.value, tried.ratio.estimate(0.0).interval);
+        let took = ratio(tried.ratio.value, interval(tried.ratio.low, tried.ratio.high));
         format!(
             "; beside the others {} of {} is {took} of that alone ({blocks} blocks)",
             tried.metric,

@@ -101,8 +101,8 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
         }
         claims[place].push(row);
     }
-    let machine =
-        |row: &Compared| cells.get(row.cell.as_str()).and_then(|cell| Device::machine_in(cell.names.device()));
+    let device = |row: &Compared| cells.get(row.cell.as_str()).map(|cell| cell.names.device());
+    let machine = |row: &Compared| device(row).and_then(Device::machine_in);
     let claim = |rows: &Vec<&Compared>| AcrossMachines {
         path: path(&rows[0].cell).unwrap_or_default(),
         cells: rows.iter().map(|row| row.cell.clone()).collect(),
@@ -110,7 +110,7 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
         held: Verdict::ALL
             .into_iter()
             .filter_map(|verdict| held(verdict, rows, &machine))
-            .map(|held| Held { without: without(&held, rows, &cells, manifest), ..held })
+            .map(|held| Held { without: without(&held, rows, &device, manifest), ..held })
             .collect(),
         mean: mean(rows),
     };
@@ -132,20 +132,22 @@ fn held<'a>(verdict: Verdict, rows: &[&Compared], machine: &dyn Fn(&Compared) ->
 }
 
 /// What the machines of a verdict lack and all others of the comparison have, where its cells are on processors.
-fn without(held: &Held, rows: &[&Compared], cells: &BTreeMap<&str, &Cell>, manifest: &Manifest) -> Vec<String> {
-    let is_processor = |row: &&Compared| {
-        let label = cells.get(row.cell.as_str()).map(|cell| cell.names.device());
-        manifest.experiment.devices.iter().any(|device| Some(device.label().as_str()) == label && device.is_processor())
+fn without<'a>(
+    held: &Held,
+    rows: &[&Compared],
+    device: &dyn Fn(&Compared) -> Option<&'a str>,
+    manifest: &Manifest,
+) -> Vec<String> {
+    let is_on_processor = |row: &&Compared| {
+        let is_its_own = |known: &&Device| device(row) == Some(&known.label());
+        manifest.experiment.devices.iter().find(is_its_own).is_some_and(Device::is_processor)
     };
-    let compared = |machine: &MachineUsed| {
-        let of =
-            |row: &&Compared| cells.get(row.cell.as_str()).and_then(|cell| Device::machine_in(cell.names.device()));
-        rows.iter().any(|row| of(row) == Some(&machine.name))
-    };
-    let mut machines: Vec<&MachineUsed> = manifest.machines.iter().filter(|machine| compared(machine)).collect();
+    let compared =
+        |of: &&MachineUsed| rows.iter().any(|row| device(row).and_then(Device::machine_in) == Some(&of.name));
+    let mut machines: Vec<&MachineUsed> = manifest.machines.iter().filter(compared).collect();
     // Units of one architecture say nothing about another.
     let is_alike = machines.iter().all(|machine| machine.host.system == machines[0].host.system);
-    machines.retain(|_| is_alike && rows.iter().all(is_processor));
+    machines.retain(|_| is_alike && rows.iter().all(is_on_processor));
     let (own, others): (Vec<_>, Vec<_>) =
         machines.into_iter().partition(|machine| held.machines.contains(&machine.name));
     let units = |machines: Vec<&MachineUsed>| {

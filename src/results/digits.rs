@@ -11,7 +11,7 @@ pub(super) fn rounded(number: f64) -> f64 {
     to_digits(number, DIGITS)
 }
 
-/// What is the same in every run: sizes in bytes are whole, and shares of items are told apart.
+/// A value that is the same in every run: bytes as a whole number, shares of items in nine digits.
 pub(super) fn as_fact(number: f64) -> f64 {
     if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
 }

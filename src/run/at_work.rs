@@ -26,7 +26,7 @@ pub(super) type Step<'s, 'a, T> =
 enum Said {
     /// About a second passed.
     Tick,
-    /// With the sender for the next: of a lane that panicked nobody has one, so that nobody waits for it.
+    /// Returns the sender for the next run of the lane. A lane that panics drops it, so that `recv` does not wait for ever.
     Ended(usize, Sender<Said>, Box<Result<WorkerRun, StoppedAtOnce>>),
 }
 
@@ -43,16 +43,14 @@ pub(super) fn keep_at_work<'a, T>(
     session: &mut Session<'a>,
     step: &mut Step<'_, 'a, T>,
 ) -> Result<(), RunError> {
-    let interrupts = session.interrupts();
     if lanes == 1 {
         let mut last = None;
         while let Some((run, Start { launch, plan, watch })) = step(0, last.take(), session)? {
-            let worker = worker::run(&launch, &plan, watch, interrupts, &mut || session.tick_in_run())?;
-            last = Some((run, worker));
+            last = Some((run, session.run(&launch, &plan, watch)?));
         }
         return Ok(());
     }
-    let (sender, receiver) = mpsc::channel();
+    let (interrupts, (sender, receiver)) = (session.interrupts(), mpsc::channel());
     thread::scope(|scope| {
         let mut under_way: Vec<Option<T>> = (0..lanes).map(|_| None).collect();
         let mut ended = Ok(());
@@ -94,7 +92,7 @@ pub(super) fn keep_at_work<'a, T>(
 
 /// One run, in the thread of its lane.
 fn carry_out(lane: usize, start: Start, interrupts: &Interrupts, sender: Sender<Said>) {
-    // Nobody listens any longer only where the program ends.
+    // The receiver outlives every lane, unless perfrun itself ends.
     let mut tick = || drop(sender.send(Said::Tick));
     let worker = worker::run(&start.launch, &start.plan, start.watch, interrupts, &mut tick);
     drop(sender.clone().send(Said::Ended(lane, sender, Box::new(worker))));

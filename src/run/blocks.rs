@@ -11,7 +11,7 @@ use super::lanes;
 use super::load::LoadOfRun;
 use super::schedule::{self, Placed, Turn};
 use super::session::{RunError, Session};
-use crate::device::Beside;
+use crate::device::Neighbours;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
@@ -40,8 +40,8 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>
 }
 
 /// Whether others may be at work meanwhile: what they hide is unknown in every run of such a cell, or some would have it.
-fn beside(job: &Job, turn: Turn) -> Beside {
-    if job.together().contains(&job.cell(turn.cell).device()) { Beside::OtherDevices } else { Beside::Nobody }
+fn neighbours(job: &Job, turn: Turn) -> Neighbours {
+    if job.together().contains(&job.cell(turn.cell).device()) { Neighbours::OnOtherDevices } else { Neighbours::None }
 }
 
 /// The next run of a lane that starts a worker; those before it that start none get their outcome.
@@ -52,11 +52,9 @@ fn next(
 ) -> Result<Option<(OneRun, Start)>, RunError> {
     while let Some((position, turn)) = left.pop_front() {
         session.go_on()?;
-        let run = OneRun::new(job, turn, position, beside(job, turn));
+        let run = OneRun::new(job, turn, position, neighbours(job, turn));
         if job.is_given_up(&run.cell) {
-            let Turn { arm, run: number, .. } = turn;
-            let not_run = StoredRun::not_started(run.cell.id, arm, number, job.session(), Outcome::NotRun);
-            finish(job, StoredRun { position, ..not_run }, session)?;
+            finish(job, not_run(job, position, turn), session)?;
             continue;
         }
         match run.start(job, session) {
@@ -68,6 +66,12 @@ fn next(
         }
     }
     Ok(None)
+}
+
+/// The outcome of a turn for which no worker is started.
+pub(super) fn not_run(job: &Job, position: u32, turn: Turn) -> StoredRun {
+    let cell = job.cell(turn.cell).id;
+    StoredRun { position, ..StoredRun::not_started(cell, turn.arm, turn.run, job.session(), Outcome::NotRun) }
 }
 
 /// Puts a run that has its outcome into the journal and the record, and says so.
@@ -88,14 +92,14 @@ pub(super) struct OneRun {
     turn: Turn,
     position: u32,
     load: Option<LoadOfRun>,
-    beside: Beside,
+    neighbours: Neighbours,
 }
 
 impl OneRun {
-    pub(super) fn new(job: &Job, turn: Turn, position: u32, beside: Beside) -> Self {
+    pub(super) fn new(job: &Job, turn: Turn, position: u32, neighbours: Neighbours) -> Self {
         let cell = *job.cell(turn.cell);
         let load = job.load_of_run(&cell, turn.run);
-        OneRun { cell, turn, position, load, beside }
+        OneRun { cell, turn, position, load, neighbours }
     }
 
     /// How its worker is started.
@@ -112,7 +116,7 @@ impl OneRun {
         let measure = job.measure();
         let request = job.request(cell, turn.arm, turn.run);
         let plan = RunPlan {
-            request: if self.beside == Beside::Nobody { request } else { request.beside_others() },
+            request: if self.neighbours == Neighbours::None { request } else { request.beside_others() },
             warmup: measure.warmup,
             at_least: job.least_warmup(cell),
             iterations: job.iterations(cell),
@@ -122,13 +126,13 @@ impl OneRun {
             outputs: None,
         };
         let launch = session.launch(job, cell, turn.arm, turn.run);
-        Ok(Start { launch, plan, watch: job.watch(cell, self.beside) })
+        Ok(Start { launch, plan, watch: job.watch(cell, self.neighbours) })
     }
 
     /// What is stored of it.
     pub(super) fn store(self, job: &Job, mut worker: WorkerRun) -> StoredRun {
-        let OneRun { cell, turn, position, load, beside } = self;
-        if beside == Beside::OtherDevices {
+        let OneRun { cell, turn, position, load, neighbours } = self;
+        if neighbours == Neighbours::OnOtherDevices {
             // What others used cannot be told while workers are alive, and who waits for a processor is not told by worker.
             for metric in [metric::OTHER_CPU, metric::PRESSURE_CPU, metric::PRESSURE_MEMORY, metric::PRESSURE_IO] {
                 worker.data.metrics.remove(metric.name);

@@ -18,10 +18,10 @@ use crate::vocabulary::quantity::Nanos;
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
-    let manifest = job.manifest();
+    let (manifest, done) = (job.manifest(), done(job));
     let mut any = false;
     let mut time_of = |(_, turn): &Placed| {
-        let (_, left) = of_cell(job, turn.cell)?;
+        let (_, left) = of_cell(job, &done, turn.cell)?;
         any = true;
         Some(Nanos::from_duration(left).0)
     };
@@ -39,11 +39,11 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
 }
 
 /// What one run of a cell takes, and all that are left of it; `None` where its rehearsal failed.
-pub(super) fn of_cell(job: &Job, index: usize) -> Option<(Duration, Duration)> {
+pub(super) fn of_cell(job: &Job, done: &Done, index: usize) -> Option<(Duration, Duration)> {
     let cell = job.cell(index);
     let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
     let run = run_time(job, cell, pilot).to_duration();
-    let left = left_of(job, &done(job), index);
+    let left = left_of(job, done, index);
     Some((run, run.saturating_mul(left.min(u64::from(u32::MAX)) as u32)))
 }
 
@@ -59,9 +59,9 @@ pub(super) fn runs_left(job: &Job) -> usize {
 }
 
 /// Runs of a cell and its doubles that have an outcome, and blocks that it was in.
-type Done = HashMap<CellId, (u64, u32)>;
+pub(super) type Done = HashMap<CellId, (u64, u32)>;
 
-fn done(job: &Job) -> Done {
+pub(super) fn done(job: &Job) -> Done {
     let mut done = Done::new();
     for run in job.runs_of_blocks() {
         let (runs, blocks) = done.entry(run.cell).or_default();

@@ -8,7 +8,7 @@ use super::rounds::{Progress, Rounds, SliceBounds};
 use super::schedule::{Placed, Turn};
 use super::session::{RunError, Session};
 use super::{Job, blocks};
-use crate::device::Beside;
+use crate::device::Neighbours;
 use crate::plan::Cell;
 use crate::record::{Arm, Outcome, StoredRun};
 use crate::vocabulary::metric;
@@ -44,7 +44,7 @@ pub(super) fn carry_out(job: &mut Job, block: &[Turn], pace: Pace, session: &mut
         session.go_on()?;
         let (start, leave) = choose(job, pace, &done, open);
         for (position, turn) in leave {
-            let run = not_run(job, position, turn);
+            let run = blocks::not_run(job, position, turn);
             blocks::finish(job, run, session)?;
         }
         for run in run_live_workers(job, &start, pace, session)? {
@@ -66,11 +66,6 @@ fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Pla
         open.into_iter().partition(|(_, turn)| !job.is_given_up(cell(turn)));
     let is_broken = done.iter().any(was_started) || (pace == Pace::AtOnce && (!leave.is_empty() || !done.is_empty()));
     if is_broken { (Vec::new(), start.into_iter().chain(leave).collect()) } else { (start, leave) }
-}
-
-fn not_run(job: &Job, position: u32, turn: Turn) -> StoredRun {
-    let cell = job.cell(turn.cell).id;
-    StoredRun { position, ..StoredRun::not_started(cell, turn.arm, turn.run, job.session(), Outcome::NotRun) }
 }
 
 /// An arm whose worker is alive.
@@ -123,7 +118,7 @@ impl<'a> LiveWorkers<'a> {
     /// time they warm up together, because that is the state in which they are measured.
     fn join<'s: 'a>(&mut self, position: u32, turn: Turn, session: &mut Session<'s>) -> Result<(), RunError> {
         if self.pace == Pace::AtOnce && !self.ended.is_empty() {
-            self.ended.push(not_run(self.job, position, turn));
+            self.ended.push(blocks::not_run(self.job, position, turn));
             return Ok(());
         }
         let job = self.job;
@@ -136,7 +131,7 @@ impl<'a> LiveWorkers<'a> {
             return Ok(());
         }
         // What two draw at the same time is nobody's.
-        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, Beside::Waiting)).flatten();
+        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, Neighbours::Waiting)).flatten();
         let worker = session.start_worker(session.launch(job, &cell, turn.arm, turn.run), watch);
         let progress = Progress::new(job.measure().stop);
         let mut member = Member { position, turn, cell, worker, progress, failure: None };
@@ -228,7 +223,7 @@ impl<'a> LiveWorkers<'a> {
     fn break_up(&mut self) {
         if self.pace == Pace::AtOnce {
             let job = self.job;
-            let left = self.members.drain(..).map(|member| not_run(job, member.position, member.turn));
+            let left = self.members.drain(..).map(|member| blocks::not_run(job, member.position, member.turn));
             self.ended.extend(left);
         }
     }

@@ -10,7 +10,7 @@ use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
-use crate::device::{Beside, Gpu, Monitors, Watch};
+use crate::device::{Gpu, Monitors, Neighbours, Watch};
 use crate::experiment::{
     BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
     VariantIndex, Warmup,
@@ -291,8 +291,8 @@ impl Job {
     }
 
     /// Looks at the device of a cell and at the processors from now on, for a run; `None` where nothing can be seen.
-    pub(super) fn watch(&self, cell: &Cell, beside: Beside) -> Option<Watch> {
-        Watch::start(self.gpu_of(cell), self.monitors.packages(), beside)
+    pub(super) fn watch(&self, cell: &Cell, neighbours: Neighbours) -> Option<Watch> {
+        Watch::start(self.gpu_of(cell), self.monitors.packages(), neighbours)
     }
 
     /// The GPU of a cell, if somebody tells of it.

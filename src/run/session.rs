@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Job, forecast};
-use crate::device::{Beside, Watch};
+use crate::device::{Neighbours, Watch};
 use crate::machine::kernel::Kernel;
 use crate::machine::probe::cooldown;
 use crate::plan::{Cell, RandomStream, most_time_of_run};
@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
             Some(failure) => Ok(WorkerRun::failed(failure)),
             None => {
                 // Nothing that a rehearsal does is told, so nobody looks at it.
-                let watch = plan.stop.and_then(|_| job.watch(cell, Beside::Nobody));
+                let watch = plan.stop.and_then(|_| job.watch(cell, Neighbours::None));
                 self.run(&self.launch(job, cell, arm, run), plan, watch)
             }
         }

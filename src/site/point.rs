@@ -98,7 +98,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
         };
         let name = TableCell::text(name(&cell.names));
         let against = against.get(cell.id.as_str()).map_or_else(TableCell::nothing, |row| verdict(row));
-        // Beside the latency that it is about.
+        // Neighbours the latency that it is about.
         let (latency, others) = columns.split_at(columns.len().min(1));
         let cells = std::iter::once(name).chain(latency.iter().map(value)).chain([against]);
         TableRow { anchor: None, cells: cells.chain(others.iter().map(value)).collect() }

@@ -123,7 +123,7 @@ fn existing(folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
 fn missing(folder: &Path, text: &str, path: &Path) -> SpecFileError {
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
-    // Beside the spec's folder is where the current folder often is.
+    // Neighbours the spec's folder is where the current folder often is.
     if !Path::new(text).is_absolute() && folder.join("..").join(text).is_file() {
         return problem(message, format!("did you mean `../{text}`? {}", relative_to(folder)));
     }

@@ -1,12 +1,12 @@
 //! What changed, for the terminal: the heading, what differs, the rows, the notices.
 
-use crate::diff::page::{Beside, Page, ReproductionPage};
+use crate::diff::page::{Neighbours, Page, ReproductionPage};
 use crate::report::page::{Overview, OverviewColumn, Table};
 use crate::ui::{Ui, table};
 use crate::vocabulary::metric::LATENCY;
 
 /// The pages one after the other, and what is said beside them.
-pub(crate) fn render(pages: &[Page], Beside { nothing, alone }: &Beside, is_all: bool, ui: &Ui) -> String {
+pub(crate) fn render(pages: &[Page], Neighbours { nothing, alone }: &Neighbours, is_all: bool, ui: &Ui) -> String {
     let nothing = nothing.iter().map(|it| ui.labelled_text("result", &format!("{}: {}", it.lead, it.text)));
     let mut parts: Vec<String> = nothing.chain(pages.iter().map(|page| one(page, is_all, ui))).collect();
     parts.extend((!alone.is_empty()).then(|| alone.join("\n") + "\n"));

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use perfrun::internals::results::{Cell, Results, read};
 use rustix::process::Signal;
 
+use crate::need::need;
 use crate::pipeline::{assert_one_outcome_each, read_until, signal};
 use crate::support::Workplace;
 
@@ -138,4 +139,40 @@ fn what_cannot_be_parallel_is_said() {
     let place = Workplace::with_spec(&spec("0%", "parallel: devices,", ""));
     place.run(&["x.yaml", "--quick"]).expect_code(0);
     assert!(place.record("x").manifest.findings.side_by_side.is_none(), "a quick look tries nothing");
+}
+
+/// One cell on each of two devices, by an adapter that needs neither.
+const ADAPTER: &str = r#"
+class Adapter:
+    def describe(self):
+        return "own 1.0", {}, ["cpu", "webgpu"]
+    def load(self, cell):
+        self.device = cell.device
+    def inputs(self, arrays):
+        return arrays["x"]
+    def call(self, x):
+        return x + 1
+    def outputs(self, result):
+        return {"y": result}
+    def placement(self, result):
+        return {self.device: 1}
+"#;
+
+#[test]
+fn a_trial_that_takes_longer_than_it_can_save_is_not_begun() {
+    let python = need!(numpy);
+    let place = Workplace::with_spec(&format!(
+        "models: [{{ name: net, python: 'mine:predict', takes: {{ x: [batch, 4] }} }}]\ninputs: {{ batch: 2 }}\n\
+         runtimes: [{{ name: own, adapter: own.py, python: {python} }}]\nvariants: [{{ name: v, runtime: own }}]\n\
+         devices: [cpu, webgpu]\nruns: 2\ncompare: {{ aa: off }}\nmeasure: {{ parallel: devices, \
+         warmup: {{ mode: samples, count: 2 }}, stop: {{ mode: samples, count: 5 }} }}\n"
+    ));
+    place.write("mine.py", "def predict(x):\n    return {'y': x + 1}\n");
+    place.write("own.py", ADAPTER);
+    place.run(&["x.yaml"]).expect_code(0);
+    let results = results(&place);
+    let [trial] = results.method.together.as_slice() else { panic!("{:?}", results.method.together) };
+    let problem = trial.problem.as_deref().unwrap_or_default();
+    assert!(!trial.holds && trial.tried.is_empty() && problem.starts_with("a trial would take "), "{trial:?}");
+    assert!(results.cells.iter().all(|cell| cell.completed == 2), "{:?}", results.cells);
 }

@@ -7,7 +7,7 @@ use reading::shell;
 use super::is_gated;
 use super::sides::Source;
 use crate::commands::step_summary;
-use crate::diff::page::{self, Beside, Experiments, Page, Sentence};
+use crate::diff::page::{self, Experiments, Neighbours, Page, Sentence};
 use crate::diff::{Diff, FORMAT, Printed};
 use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
@@ -42,8 +42,8 @@ impl Shown {
         gone.chain(new).collect()
     }
 
-    fn beside(&self) -> Beside {
-        Beside { nothing: self.nothing.clone(), alone: self.alone() }
+    fn beside(&self) -> Neighbours {
+        Neighbours { nothing: self.nothing.clone(), alone: self.alone() }
     }
 
     fn text(&self, format: PageFormat, arguments: &DiffArgs) -> Result<String, Error> {

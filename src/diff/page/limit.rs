@@ -1,6 +1,6 @@
 //! Pages as Markdown, short enough for a comment.
 
-use super::{Beside, Page, Pages};
+use super::{Neighbours, Page, Pages};
 use crate::report::{ReportError, fill_template};
 
 /// What a comment may have: GitHub refuses 65,536 characters, and a few are left for what is written around it.
@@ -13,7 +13,7 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub(crate) fn markdown(pages: &[Page], beside: &Beside, marker: &str) -> Result<String, ReportError> {
+    pub(crate) fn markdown(pages: &[Page], beside: &Neighbours, marker: &str) -> Result<String, ReportError> {
         let mut pages = pages.to_vec();
         loop {
             let text = fill_template("diff.md.j2", &Pages::new(&pages, beside, marker))?;

@@ -71,7 +71,7 @@ pub(crate) struct Sentence {
 
 /// What is said beside the pages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Beside {
+pub(crate) struct Neighbours {
     /// Why nothing was compared.
     pub nothing: Option<Sentence>,
     /// Of experiments that one side alone has: a sentence each.
@@ -151,7 +151,7 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub(crate) fn html(pages: &[Page], beside: &Beside) -> Result<String, ReportError> {
+    pub(crate) fn html(pages: &[Page], beside: &Neighbours) -> Result<String, ReportError> {
         fill_template("diff.html.j2", &Pages::new(pages, beside, ""))
     }
 }
@@ -174,12 +174,12 @@ struct Pages<'a> {
     marker: &'a str,
     pages: &'a [Page],
     #[serde(flatten)]
-    beside: &'a Beside,
+    beside: &'a Neighbours,
     perfrun: &'static str,
 }
 
 impl<'a> Pages<'a> {
-    fn new(pages: &'a [Page], beside: &'a Beside, marker: &'a str) -> Self {
+    fn new(pages: &'a [Page], beside: &'a Neighbours, marker: &'a str) -> Self {
         Pages { marker, pages, beside, perfrun: env!("CARGO_PKG_VERSION") }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use words::OUTPUTS_DIFFER;
 
 use serde::{Deserialize, Serialize};
 
-use self::equality::{Beside, falls_short};
+use self::equality::{Neighbours, falls_short};
 use self::sums::Sums;
 use crate::data::array::Array;
 use crate::experiment::FidelityLimits;
@@ -127,7 +127,7 @@ pub(crate) fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits
     let mut sums = Sums::new(limits);
     let sets = reference.len().min(candidate.len());
     for (expected, found) in reference.iter().zip(candidate) {
-        let beside = Beside { expected, found, limits };
+        let beside = Neighbours { expected, found, limits };
         for output in expected {
             match found.iter().find(|other| other.name == output.name) {
                 Some(other) => sums.add(output, other, beside),

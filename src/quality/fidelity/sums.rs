@@ -2,7 +2,7 @@
 
 use onnx::ElementType;
 
-use super::equality::{Beside, changed};
+use super::equality::{Neighbours, changed};
 use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
 use crate::data::array::Array;
 use crate::experiment::FidelityLimits;
@@ -83,7 +83,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn add(&mut self, reference: &Array, candidate: &Array, beside: Beside<'_>) {
+    pub(super) fn add(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
         let name = &reference.name;
         if reference.keys != candidate.keys {
             let lacks = |one: &Array, other: &Array| one.keys.iter().find(|key| !other.keys.contains(key)).cloned();
@@ -111,7 +111,7 @@ impl Sums {
         }
     }
 
-    fn add_classes(&mut self, reference: &Array, candidate: &Array, beside: Beside<'_>) {
+    fn add_classes(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
         let changed = changed(reference, candidate);
         let (elements, tied) = (reference.len() as u64, beside.tied(reference, &changed));
         let of_set =

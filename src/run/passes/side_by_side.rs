@@ -13,7 +13,7 @@ use statistics::quantile::{quantile_sorted, sorted};
 use statistics::trimmed_mean::trimmed_mean;
 
 use super::Pass;
-use crate::device::Beside;
+use crate::device::Neighbours;
 use crate::experiment::{DeviceIndex, Runs};
 use crate::judge::compare::ComparisonRules;
 use crate::plan::Cell;
@@ -104,7 +104,7 @@ struct Trying<'a> {
 /// Logarithms of the values of a run, by metric; `None` where a run has none.
 type Values = Vec<Option<f64>>;
 
-/// What ends a trial: nobody wants its end, or a run that says nothing, with the reason.
+/// Why a trial ends early: an interrupt or a record that cannot be written, or a run that cannot be compared, with the reason.
 enum TrialError {
     Run(RunError),
     Nothing(String),
@@ -128,7 +128,8 @@ impl<'a> Trying<'a> {
             return Some("all cells that can be run are on one device".to_owned());
         }
         let job = self.job;
-        let expected = |cell: usize| forecast::of_cell(job, cell).unwrap_or_default();
+        let done = forecast::done(job);
+        let expected = |cell: usize| forecast::of_cell(job, &done, cell).unwrap_or_default();
         let tried = |lane: &Vec<usize>| lane.iter().map(|cell| expected(*cell).0).sum::<Duration>();
         let all = |lane: &Vec<usize>| {
             let is_in = |cell: &Cell| Lane::of(job, cell) == Lane::of(job, job.cell(lane[0]));
@@ -231,7 +232,7 @@ impl<'a> Trying<'a> {
         found: &mut BTreeMap<usize, Vec<Values>>,
         session: &mut Session<'_>,
     ) -> Result<(), TrialError> {
-        let beside = if lanes.len() > 1 { Beside::OtherDevices } else { Beside::Nobody };
+        let beside = if lanes.len() > 1 { Neighbours::OnOtherDevices } else { Neighbours::None };
         let mut problem = None;
         let mut turns = vec![0; lanes.len()];
         let job = self.job;

@@ -18,7 +18,7 @@ use models::{Size, Subject};
 use super::session::Session;
 use crate::data::array::Array;
 use crate::data::scratch::Scratch;
-use crate::device::{Beside, Gpu, Watch};
+use crate::device::{Gpu, Neighbours, Watch};
 use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
 use crate::quality::fidelity::{self, Fidelity};
 use crate::vocabulary::metric;
@@ -285,7 +285,7 @@ impl Trier<'_> {
         let plan = self.plan(&path, (&subject.input, &subject.output), &way, &outputs);
         let launch = Session::launch_for_file(self.of.executable, &folder.path().join("verification.log"), TIMEOUT);
         let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
-        let watch = Watch::start(gpu, None, Beside::Nobody);
+        let watch = Watch::start(gpu, None, Neighbours::None);
         let run = crate::worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
         Ok(match &run.failure {
             Some(failure) => Err(failure.clone()),

@@ -307,7 +307,7 @@ fn check_execution(form: &VariantForm, made: &[Variant], place: &DocumentPath, c
         check.error(&key, message, "give it more: `threads: { inter: 2 }`".to_owned());
     }
     let is_idle = |variant: &Variant| variant.execution == Some(Execution::Sequential) && has_threads(&variant);
-    // Beside a list of both modes the threads are for the other one.
+    // Neighbours a list of both modes the threads are for the other one.
     if !made.is_empty() && made.iter().all(is_idle) {
         let message = "inter-op threads have no effect with `execution: sequential`";
         check.warn(&key, message, "leave `threads: { inter }` or `execution` out");

@@ -7,11 +7,10 @@
 use std::path::Path;
 use std::time::Instant;
 
-use perfrun::internals::judge::compare::need::settled;
-use perfrun::internals::judge::summary::summarize_asked;
-use perfrun::internals::plan::expand;
-use perfrun::internals::record::{Arm, Manifest, Outcome, StoredRun};
-use perfrun::internals::spec;
+use judge::compare::need::settled;
+use judge::summary::summarize_asked;
+use plan::expand;
+use record::{Arm, Manifest, Outcome, StoredRun};
 use statistics::Xoshiro256PlusPlus;
 
 const BLOCKS: u32 = 32;

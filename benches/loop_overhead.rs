@@ -9,21 +9,21 @@
 use std::path::Path;
 use std::time::Instant;
 
+use base::machine::clock::{Clock, HostClock};
+use experiment::{Package, Values};
 use onnx::ElementType;
 use ort::AsPointer;
 use ort::environment::Environment;
 use ort::memory::Allocator;
 use ort::session::{RunOptions, Session};
 use ort::value::Tensor;
-use perfrun::internals::experiment::{Package, Values};
-use perfrun::internals::machine::clock::{Clock, HostClock};
-use perfrun::internals::prepare::runtime;
-use perfrun::internals::worker::backend::onnxruntime::OnnxRuntime;
-use perfrun::internals::worker::backend::{Backend, BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
-use perfrun::internals::worker::measure::Samples;
-use perfrun::internals::worker::measure::batching::iterations_per_sample;
-use perfrun::internals::worker::measure::sampler::Sampler;
+use prepare::runtime;
 use statistics::quantile::median;
+use worker::backend::onnxruntime::OnnxRuntime;
+use worker::backend::{Backend, BackendRequest, CellRequest, OnnxruntimeRequest, TensorRequest};
+use worker::measure::Samples;
+use worker::measure::batching::iterations_per_sample;
+use worker::measure::sampler::Sampler;
 
 const ROUNDS: usize = 30;
 const CALLS: u32 = 20_000;

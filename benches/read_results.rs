@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use perfrun::internals::results::{self, Status};
+use judge::results::{self, Status};
 
 const CELLS: usize = 10_000;
 

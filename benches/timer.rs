@@ -11,13 +11,13 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use perfrun::internals::data::array::Array;
-use perfrun::internals::machine::clock::{Clock, HostClock};
-use perfrun::internals::worker::backend::{Backend, Failure, Placement};
-use perfrun::internals::worker::measure::Samples;
-use perfrun::internals::worker::measure::batching::iterations_per_sample;
-use perfrun::internals::worker::measure::sampler::Sampler;
+use base::machine::clock::{Clock, HostClock};
+use files::array::Array;
 use statistics::quantile::median;
+use worker::backend::{Backend, Failure, Placement};
+use worker::measure::Samples;
+use worker::measure::batching::iterations_per_sample;
+use worker::measure::sampler::Sampler;
 
 const ROUNDS: usize = 40;
 

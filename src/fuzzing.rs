@@ -13,16 +13,14 @@ use onnx::precision::{
 };
 use reading::plain_file;
 
-use crate::data::table::{FileError, Table};
-use crate::experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
-use crate::record::Manifest;
-use crate::results;
-use crate::spec;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker;
-use crate::worker::backend::CellRequest;
-use crate::worker::backend::onnxruntime::read_trace;
-use crate::worker::protocol::Command;
+use base::quantity::Nanos;
+use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
+use judge::results;
+use record::Manifest;
+use table::{FileError, Table};
+use worker::backend::CellRequest;
+use worker::backend::onnxruntime::read_trace;
+use worker::protocol::Command;
 
 /// A model file: read, checked, costed, and converted in one of five ways.
 pub fn model(bytes: &[u8]) {

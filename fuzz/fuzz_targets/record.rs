@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| perfrun::internals::fuzzing::record(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| perfrun::fuzzing::record(bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| perfrun::internals::fuzzing::specification(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| perfrun::fuzzing::specification(bytes));

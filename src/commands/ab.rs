@@ -10,20 +10,20 @@ use reading::yaml::scalar;
 use super::admission::Wishes;
 use super::measure::{Measurement, measure};
 use super::{init, json_text, print, run, specs};
-use crate::data::scratch::Scratch;
-use crate::experiment::{Design, calibration};
-use crate::judge::compare::{Calibration, calibrate};
-use crate::prepare::runtime;
-use crate::record::ProjectRoot;
-use crate::report::Format;
-use crate::report::format::percent;
-use crate::spec::{Loaded, absolute};
 use crate::ui::cli::{AbArgs, Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, duration};
-use crate::vocabulary::name;
-use crate::vocabulary::quantity::Ratio;
-use crate::worker::Interrupts;
+use base::name;
+use base::quantity::Ratio;
+use experiment::{Design, calibration};
+use files::scratch::Scratch;
+use judge::compare::{Calibration, calibrate};
+use prepare::runtime;
+use record::ProjectRoot;
+use report::Format;
+use report::format::percent;
+use spec::{Loaded, absolute};
+use worker::Interrupts;
 
 /// Where the time is limited, the number of blocks is not the limit.
 const MOST_BLOCKS: u32 = 512;
@@ -260,7 +260,7 @@ mod tests {
             text,
             "name: ab\ncommands:\n  - { name: old, run: \"./old | wc\", shell: true }\nsetup: make\nruns: 8\n"
         );
-        let loaded = crate::spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
+        let loaded = spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
         assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
         let limited = AbArgs { budget: Some("2m".parse().expect("a time")), ..arguments(&["./a"]) };
         let text = specification("ab", None, &limited);

@@ -10,20 +10,20 @@ use reading::shell;
 
 use super::libraries;
 use super::quiet::OtherUsers;
-use crate::experiment::Experiment;
-use crate::machine::host;
-use crate::plan::Plan;
-use crate::prepare::runtime::Libraries;
-use crate::record::ProjectRoot;
 use crate::run::event::Event;
 use crate::run::{Prepared, Provenance};
-use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::error::Error;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::Interrupts;
-use crate::worker::backend;
-use crate::worker::lock::{self, LockError, MachineLock, Turn};
+use base::machine::host;
+use base::quantity::Nanos;
+use experiment::Experiment;
+use plan::Plan;
+use prepare::runtime::Libraries;
+use record::ProjectRoot;
+use spec::Loaded;
+use worker::Interrupts;
+use worker::backend;
+use worker::lock::{self, LockError, MachineLock, Turn};
 
 /// What the command line says about admission.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use crate::data::digest;
-use crate::data::scratch::Scratch;
-use crate::experiment::Experiment;
-use crate::judge::compare::judge;
-use crate::judge::summary::summarize;
-use crate::record::archive::{self, Content};
-use crate::record::{LocalPaths, Manifest, ProjectRoot, Record};
-use crate::report::{self, Format};
-use crate::results;
 use crate::run;
 use crate::ui::Ui;
 use crate::ui::cli::{ExportArgs, ImportArgs};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::name::is_name;
+use base::name::is_name;
+use experiment::Experiment;
+use files::digest;
+use files::scratch::Scratch;
+use judge::compare::judge;
+use judge::results;
+use judge::summary::summarize;
+use record::archive::{self, Content};
+use record::{LocalPaths, Manifest, ProjectRoot, Record};
+use report::{self, Format};
 
 /// The folder of a record in an archive, and that of the files that it was made from.
 const RECORD: &str = "record";

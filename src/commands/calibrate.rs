@@ -4,20 +4,18 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::{json_text, print, specs};
-use crate::experiment::{
-    Design, Experiment, Selector, SelectorError, Variant, Vocabulary, calibration, parse_selector,
-};
-use crate::judge::compare::{Calibration, calibrate};
-use crate::judge::summary::LEAST_RUNS;
-use crate::record::{ProjectRoot, write_whole};
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
-use crate::spec::Loaded;
 use crate::ui::cli::{CalibrateArgs, CalibrationDesign, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
 use crate::ui::{Ui, calibration};
-use crate::worker::Interrupts;
+use experiment::{Design, Experiment, Selector, SelectorError, Variant, Vocabulary, calibration, parse_selector};
+use judge::compare::{Calibration, calibrate};
+use judge::summary::LEAST_RUNS;
+use record::{ProjectRoot, write_whole};
+use spec::Loaded;
+use worker::Interrupts;
 
 pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
@@ -153,7 +151,7 @@ fn measure(
     }
     print(ui, &calibration::describe(&result, ui))?;
     ui.note(&format!("wrote      {}/calibration.md  calibration.json", place.relative(&folder)));
-    let failed = record.runs.iter().any(|run| run.outcome == crate::record::Outcome::Failed);
+    let failed = record.runs.iter().any(|run| run.outcome == record::Outcome::Failed);
     Ok(if failed { ExitCode::RunsFailed } else { ExitCode::Done })
 }
 

@@ -9,22 +9,22 @@ use onnx::{Interface, ModelHeader, ResolvedTensor};
 use reading::nearest::list;
 
 use super::{json_text, print, shapes};
-use crate::data::digest;
-use crate::data::scratch::Scratch;
-use crate::experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
-use crate::machine::host;
-use crate::plan::RandomStream;
-use crate::prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
-use crate::prepare::runtime;
-use crate::quality::fidelity::ACCURACY_NOT_MEASURED;
-use crate::report::format::bytes;
 use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
 use crate::run::{Observation, Session};
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size};
 use crate::ui::error::{Error, ExitCode};
-use crate::worker::backend::TensorRequest;
+use base::machine::host;
+use experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
+use files::digest;
+use files::scratch::Scratch;
+use plan::RandomStream;
+use prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
+use prepare::runtime;
+use quality::fidelity::ACCURACY_NOT_MEASURED;
+use report::format::bytes;
+use worker::backend::TensorRequest;
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.output.exists() {

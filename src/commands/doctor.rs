@@ -5,17 +5,16 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::print;
-use crate::device;
-use crate::experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
-use crate::machine::host::{self, Host, Neighbour};
-use crate::machine::kernel::Kernel;
-use crate::machine::probe::check::{Check, Others, checks};
-use crate::prepare::runtime::{self, Library, PINNED};
 use crate::run::devices::{self, Trial};
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, doctor};
-use crate::worker::Interrupts;
+use base::machine::host::{self, Host, Neighbour};
+use base::machine::kernel::Kernel;
+use base::machine::probe::check::{Check, Others, checks};
+use experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
+use prepare::runtime::{self, Library, PINNED};
+use worker::Interrupts;
 
 /// What was found, as `--json` prints it.
 #[derive(Debug, Serialize)]

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::machine::host;
-use crate::record::ProjectRoot;
-use crate::record::provenance::{self, Facts};
-use crate::results::{self, Results};
+use base::machine::host;
+use judge::results::{self, Results};
+use record::ProjectRoot;
+use record::provenance::{self, Facts};
 
 /// No more reports than these are read for what they say about another experiment.
 const MOST_REPORTS: usize = 16;

@@ -1,10 +1,10 @@
 //! `perfrun explain`: what a code, a key or a metric means.
 
 use super::print;
-use crate::spec::explain::{self, UnknownWordError};
 use crate::ui::cli::ExplainArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, explain as words};
+use spec::explain::{self, UnknownWordError};
 
 pub(super) fn run(arguments: &ExplainArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let Some(word) = &arguments.word else {

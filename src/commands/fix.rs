@@ -2,10 +2,9 @@
 //! changes a setting of the machine.
 
 use super::print;
-use crate::device;
-use crate::device::clocks::{Locked, lock_all};
 use crate::ui::Ui;
 use crate::ui::error::{Error, ExitCode};
+use device::clocks::{Locked, lock_all};
 
 pub(super) fn run(ui: &Ui) -> Result<ExitCode, Error> {
     let monitor = device::nvidia().map_err(|problem| {

@@ -8,17 +8,17 @@ use onnx::cost::Arithmetic;
 use serde_json::Value;
 
 use super::earlier::reports_of_this_machine;
-use crate::experiment::{Device, Experiment, InputIndex, ModelIndex};
-use crate::machine::host;
-use crate::machine::host::peak::nominal_peak_of_core;
-use crate::machine::kernel::Kernel;
-use crate::plan::{Cell, CellForecast, Source};
-use crate::record::ProjectRoot;
-use crate::results::{self, Results};
 use crate::run::Prepared;
-use crate::vocabulary::metric::{self, Metric};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend;
+use base::machine::host;
+use base::machine::host::peak::nominal_peak_of_core;
+use base::machine::kernel::Kernel;
+use base::metric::{self, Metric};
+use base::quantity::Nanos;
+use experiment::{Device, Experiment, InputIndex, ModelIndex};
+use judge::results::{self, Results};
+use plan::{Cell, CellForecast, Source};
+use record::ProjectRoot;
+use worker::backend;
 
 /// Of larger plans nothing is expected: planning stays fast.
 const MOST_CELLS: usize = 10_000;
@@ -294,7 +294,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-cnn.onnx");
         let text = format!("models: {model}\ninputs: {{ batch: [1, 64] }}\n");
-        let loaded = crate::spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
+        let loaded = spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
         let place = ProjectRoot { root: folder.path().to_owned() };
         let mut here = Here::of(&loaded.experiment, &prepared, &place);
@@ -313,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-cnn.onnx");
         let text = format!("models: {model}\ninputs: {{ batch: 1 }}\nvariants: [{{ name: fp32, threads: 1 }}]\n");
-        let loaded = crate::spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
+        let loaded = spec::parse("x.yaml", &text, folder.path(), &[]).unwrap();
         let prepared = crate::run::prepare(&loaded.experiment).unwrap();
         let place = ProjectRoot { root: folder.path().to_owned() };
         let cells = &prepared.plan.cells;

@@ -8,16 +8,16 @@ use statistics::SessionSpread;
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
 use super::{json_text, print};
-use crate::diff::{Side, Spreads, frames_differ};
-use crate::experiment::{self, Axis, Device, SelectorError, Vocabulary};
-use crate::history::{History, Point, history, page};
-use crate::record::git::{Repository, UNSHALLOW};
-use crate::record::{ProjectRoot, StoreError, write_whole};
-use crate::results::{Cell, Measured, Results, Wanted};
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
-use crate::vocabulary::metric::{Metric, MetricReference};
+use base::metric::{Metric, MetricReference};
+use experiment::{Axis, Device, SelectorError, Vocabulary};
+use judge::diff::{Side, Spreads, frames_differ};
+use judge::history::{History, Point, history};
+use judge::results::{Cell, Measured, Results, Wanted};
+use record::git::{Repository, UNSHALLOW};
+use record::{ProjectRoot, StoreError, write_whole};
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -212,9 +212,9 @@ fn wanted(only: Option<&str>, points: &[Point]) -> Result<impl Fn(&Cell) -> bool
 /// A figure for each cell, and the numbers.
 fn write(found: &History, folder: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
-    for (series, name) in found.series.iter().zip(page::names(found)) {
-        let file = format!("{}-{}.svg", crate::report::plots::slug(&series.names.path()), found.metric);
-        write_whole(&folder.join(file), page::course(found, series, &name, None).svg().as_bytes())?;
+    for (series, name) in found.series.iter().zip(report::history::names(found)) {
+        let file = format!("{}-{}.svg", report::plots::slug(&series.names.path()), found.metric);
+        write_whole(&folder.join(file), report::history::course(found, series, &name, None).svg().as_bytes())?;
     }
     let text = json_text(found)?;
     write_whole(&folder.join("history.json"), (text + "\n").as_bytes())?;

@@ -14,17 +14,17 @@ use serde_json::Value;
 
 use super::inspect::model_files;
 use super::{print, zoo};
-use crate::data::scratch::Scratch;
-use crate::experiment::{InputPoint, Network, ZOO};
-use crate::machine::host;
-use crate::prepare::models::ObtainError;
-use crate::record::{ProjectRoot, write_whole};
-use crate::spec::{self, absolute};
 use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::name::fitting_name;
-use crate::vocabulary::printable::printable_line;
+use base::machine::host;
+use base::name::fitting_name;
+use base::printable::printable_line;
+use experiment::{InputPoint, Network, ZOO};
+use files::scratch::Scratch;
+use prepare::models::ObtainError;
+use record::{ProjectRoot, write_whole};
+use spec::{self, absolute};
 
 /// Where a repository keeps the schema of specifications that its own version of perfrun reads.
 const OWN_SCHEMA: &str = "schemas/experiment.schema.json";

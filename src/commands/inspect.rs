@@ -7,13 +7,13 @@ use onnx::cost::{Cost, OperatorCost};
 use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor};
 
 use super::{json_text, print, shapes};
-use crate::data::below::{OutOfBoundsError, files_below};
-use crate::experiment::Values;
-use crate::report::format;
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::name::fitting_name;
+use base::name::fitting_name;
+use experiment::Values;
+use files::below::{OutOfBoundsError, files_below};
+use report::format;
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut code = ExitCode::Done;

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use tracing::info;
 
-use crate::experiment::{Experiment, Package, Provider, Runtime, Supply};
-use crate::plan::Plan;
-use crate::prepare::models::ObtainError;
-use crate::prepare::programs;
-use crate::prepare::runtime::{self, Libraries, Library, Progress};
 use crate::ui::Ui;
 use crate::ui::error::Error;
-use crate::worker::backend;
+use experiment::{Experiment, Package, Provider, Runtime, Supply};
+use plan::Plan;
+use prepare::models::ObtainError;
+use prepare::programs;
+use prepare::runtime::{self, Libraries, Library, Progress};
+use worker::backend;
 
 /// What the cells of a plan open. Nothing with the mock backend, and nothing that no cell needs.
 ///

@@ -8,16 +8,16 @@ use serde::Serialize;
 use walkdir::WalkDir;
 
 use super::{print, print_json};
-use crate::experiment::Grade;
-use crate::judge::compare::judge;
-use crate::judge::summary::summarize_briefly;
-use crate::record::{Detail, Manifest, ProjectRoot, Record};
-use crate::report::format::{bytes, count};
-use crate::report::page::{Overview, OverviewCell, OverviewColumn};
-use crate::results;
 use crate::ui::cli::{CleanArgs, ListArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
+use experiment::Grade;
+use judge::compare::judge;
+use judge::results;
+use judge::summary::summarize_briefly;
+use record::{Detail, Manifest, ProjectRoot, Record};
+use report::format::{bytes, count};
+use report::page::{Overview, OverviewCell, OverviewColumn};
 
 /// A record among others.
 #[derive(Debug, Serialize)]

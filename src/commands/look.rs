@@ -8,13 +8,13 @@ use reading::shell;
 
 use super::init::{self, Question};
 use super::{run, specs};
-use crate::data::scratch::Scratch;
-use crate::experiment::{Experiment, InputPoint};
-use crate::prepare::runtime;
-use crate::record::ProjectRoot;
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
+use experiment::{Experiment, InputPoint};
+use files::scratch::Scratch;
+use prepare::runtime;
+use record::ProjectRoot;
 
 /// Whether models stand where specifications could.
 pub(super) fn is_asked(arguments: &RunArgs) -> bool {

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::specs;
-use crate::record::{Outcome, ProjectRoot};
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
-use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::Overrides;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
-use crate::worker::Interrupts;
+use record::{Outcome, ProjectRoot};
+use spec::Loaded;
+use worker::Interrupts;
 
 /// What is measured, and how.
 pub(super) struct Measurement<'a> {

@@ -8,13 +8,13 @@ use reading::plain_file;
 use super::records;
 use super::report::{Destination, Wanted, choose};
 use super::submit::{self, Gathered, gather};
-use crate::record::merge::{MergeError, Part, merge};
-use crate::record::{MachineUsed, ProjectRoot, Record, provenance};
-use crate::report::Format;
 use crate::ui::Ui;
 use crate::ui::cli::{MergeArgs, Shard};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::name::is_name;
+use base::name::is_name;
+use record::merge::{MergeError, Part, merge};
+use record::{MachineUsed, ProjectRoot, Record, provenance};
+use report::Format;
 
 pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;

@@ -44,14 +44,13 @@ mod zoo;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::results;
 use crate::ui::Ui;
 use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::printable::printable_json;
-use crate::worker::Interrupts;
-use crate::{spec, worker};
+use base::printable::printable_json;
+use judge::results;
+use worker::Interrupts;
 
 /// Carries out a command.
 ///
@@ -127,9 +126,9 @@ fn schema(name: SchemaName) -> String {
     match name {
         SchemaName::Experiment => spec::schema_text(),
         SchemaName::Results => results::schema_text(),
-        SchemaName::Diff => crate::diff::schema_text(),
-        SchemaName::History => crate::history::schema_text(),
-        SchemaName::Reproduction => crate::diff::reproduction_schema_text(),
+        SchemaName::Diff => judge::diff::schema_text(),
+        SchemaName::History => judge::history::schema_text(),
+        SchemaName::Reproduction => ::report::reproduction::schema_text(),
         SchemaName::Worker => worker::protocol::schema_text(),
     }
 }

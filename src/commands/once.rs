@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::data::digest;
-use crate::machine::host;
-use crate::prepare::runtime::Libraries;
-use crate::record::{FORMAT, Manifest, ProjectRoot, provenance};
 use crate::run;
-use crate::spec::Loaded;
 use crate::ui::error::Error;
+use base::machine::host;
+use files::digest;
+use prepare::runtime::Libraries;
+use record::{FORMAT, Manifest, ProjectRoot, provenance};
+use spec::Loaded;
 
 /// What an earlier start of the same job left.
 pub(super) enum Earlier {

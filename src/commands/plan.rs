@@ -4,14 +4,14 @@ use super::forecast::forecasts;
 use super::shards::Division;
 use super::validate::check_runs;
 use super::{print, print_json, records, specs};
-use crate::judge::compare::{judge, proposal};
-use crate::judge::summary::summarize_briefly;
-use crate::record::ProjectRoot;
 use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, plan as listing, proposal as proposed};
-use crate::worker::Interrupts;
+use judge::compare::{judge, proposal};
+use judge::summary::summarize_briefly;
+use record::ProjectRoot;
+use worker::Interrupts;
 
 pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let spec = match (&arguments.pilot, &arguments.spec) {

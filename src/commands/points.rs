@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use crate::history::Point;
-use crate::record::git::{Blob, FileReader, Repository};
-use crate::record::{ProjectRoot, StoreError};
-use crate::results::{self, Wanted};
+use judge::history::Point;
+use judge::results::{self, Wanted};
+use record::git::{Blob, FileReader, Repository};
+use record::{ProjectRoot, StoreError};
 
 /// Where a report lies, as git names it.
 pub(super) fn path_of_report(place: &ProjectRoot, repository: &Repository, experiment: &str) -> String {

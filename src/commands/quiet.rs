@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use crate::experiment::Require;
-use crate::machine::environment::Environment;
-use crate::machine::host::{self, Neighbour};
-use crate::machine::kernel::Kernel;
-use crate::machine::probe::check::Others;
 use crate::ui::Ui;
 use crate::ui::error::Error;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::Interrupts;
+use base::machine::environment::Environment;
+use base::machine::host::{self, Neighbour};
+use base::machine::kernel::Kernel;
+use base::machine::probe::check::Others;
+use base::quantity::Nanos;
+use experiment::Require;
+use worker::Interrupts;
 
 /// What was seen just before measuring; nothing with a script, which other processes do not disturb.
 #[derive(Debug, Default)]

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::judge::compare::judge;
-use crate::judge::summary::summarize;
-use crate::record::{Arm, Detail, LATEST, Outcome, ProjectRoot, Record};
-use crate::results::{self, Results};
 use crate::ui::error::Error;
+use judge::compare::judge;
+use judge::results::{self, Results};
+use judge::summary::summarize;
+use record::{Arm, Detail, LATEST, Outcome, ProjectRoot, Record};
 
 /// Opens the record of that folder or name, or the newest.
 ///

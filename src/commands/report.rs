@@ -7,20 +7,20 @@ use reading::{plain_file, shell};
 use tracing::info;
 
 use super::{records, step_summary};
-use crate::experiment::Grade;
-use crate::judge::compare::{GoalCheck, GoalOutcome, judge};
-use crate::judge::summary::summarize;
-use crate::machine::host;
-use crate::record::provenance::{self, Facts};
-use crate::record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
-use crate::report::format::{count, some};
-use crate::report::{self, Composed, Format, Rendered, UserTemplate};
-use crate::results::{self, Cell, Results, Status};
-use crate::spec::Loaded;
 use crate::ui::cli::{ReportArgs, RunArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, conclusion};
-use crate::vocabulary::printable::printable;
+use base::machine::host;
+use base::printable::printable;
+use experiment::Grade;
+use judge::compare::{GoalCheck, GoalOutcome, judge};
+use judge::results::{self, Cell, Results, Status};
+use judge::summary::summarize;
+use record::provenance::{self, Facts};
+use record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
+use report::format::{count, some};
+use report::{self, Composed, Format, Rendered, UserTemplate};
+use spec::Loaded;
 
 pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(file) = results_alone(&arguments.record).filter(|_| arguments.trace.is_none()) {

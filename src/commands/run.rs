@@ -12,22 +12,22 @@ use super::records::{self, was_measured};
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
-use crate::data::scratch::Scratch;
-use crate::experiment::Grade;
-use crate::judge::summary::LEAST_RUNS;
-use crate::machine::host;
-use crate::prepare::runtime;
-use crate::record::provenance::{self, Facts};
-use crate::record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
-use crate::report::format::percent;
 use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
-use crate::spec::Loaded;
 use crate::ui::cli::RunArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
-use crate::worker::Interrupts;
+use base::machine::host;
+use experiment::Grade;
+use files::scratch::Scratch;
+use judge::summary::LEAST_RUNS;
+use prepare::runtime;
+use record::provenance::{self, Facts};
+use record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
+use report::format::percent;
+use spec::Loaded;
+use worker::Interrupts;
 
 pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // Who was killed leaves what was unfinished.

@@ -1,11 +1,11 @@
 //! `perfrun runtime list|install|path`.
 
 use super::print;
-use crate::experiment::{Package, Plugin};
-use crate::prepare::runtime::{self, PINNED, Progress};
 use crate::ui::Ui;
 use crate::ui::cli::{RuntimeAction, RuntimeArgs};
 use crate::ui::error::{Error, ExitCode};
+use experiment::{Package, Plugin};
+use prepare::runtime::{self, PINNED, Progress};
 
 pub(super) fn run(arguments: &RuntimeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let cache = runtime::cache_folder();

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use onnx::{Interface, Resolved, ShapeError, Signature};
 
-use crate::experiment::{BATCH, InputPoint, Values};
 use crate::ui::cli::Size;
+use experiment::{BATCH, InputPoint, Values};
 
 /// The shapes of the inputs, which these values will fill: as asked for, with a batch of one where none is asked for and something is open.
 ///

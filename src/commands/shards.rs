@@ -4,18 +4,16 @@ use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::forecast::{forecasts, forecasts_of_any_machine};
-use crate::experiment::Experiment;
-use crate::plan::{
-    self, Cell, CellForecast, Plan, Skip, SkipKind, TooManyShards, estimate_before_measuring, typical_runs,
-};
-use crate::record::ProjectRoot;
-use crate::report::format::count;
 use crate::run::Prepared;
-use crate::spec::Loaded;
 use crate::ui::cli::Shard;
 use crate::ui::error::Error;
 use crate::ui::plan::PlannedShard;
-use crate::worker::backend;
+use experiment::Experiment;
+use plan::{self, Cell, CellForecast, Plan, Skip, SkipKind, TooManyShards, estimate_before_measuring, typical_runs};
+use record::ProjectRoot;
+use report::format::count;
+use spec::Loaded;
+use worker::backend;
 
 /// How a matrix was divided when it was submitted, so that every job divides it alike: `.perfrun/shards.json` of a job's root.
 #[derive(Debug, Serialize, Deserialize)]

@@ -8,16 +8,16 @@ use reading::plain_file;
 
 use super::history::{no_metric, own_metrics, readable};
 use super::points::{experiments, path_of_report, points};
-use crate::history::Point;
-use crate::record::git::Repository;
-use crate::record::{ProjectRoot, write_whole};
-use crate::results::{self, Wanted};
-use crate::site::{Known, Site, SiteError, columns};
 use crate::ui::Ui;
 use crate::ui::cli::{MetricArgument, SiteArgs};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::metric::MetricReference;
-use crate::vocabulary::name::is_name;
+use base::metric::MetricReference;
+use base::name::is_name;
+use judge::history::Point;
+use judge::results::{self, Wanted};
+use record::git::Repository;
+use record::{ProjectRoot, write_whole};
+use report::site::{Known, Site, SiteError, columns};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;

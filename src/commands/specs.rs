@@ -7,22 +7,22 @@ use tracing::info;
 
 use super::inspect;
 use super::shards::{Division, leave_out, leave_out_others};
-use crate::data::below::{OutOfBoundsError, files_below};
-use crate::experiment::{self, CompiledSelector, Vocabulary};
-use crate::experiment::{Design, Profiling, ZOO};
-use crate::plan::{self, Cell, Plan, SkipKind, is_idle};
-use crate::prepare::models::{self, Progress};
-use crate::prepare::runtime;
 use crate::run::duet::check_selection;
 use crate::run::error::PrepareError;
 use crate::run::prepare::Prepared;
-use crate::spec::{self, Loaded, Note};
 use crate::ui::Ui;
 use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 use crate::ui::transfer::TransferBar;
-use crate::worker::Interrupts;
+use experiment::{self, CompiledSelector, Vocabulary};
+use experiment::{Design, Profiling, ZOO};
+use files::below::{OutOfBoundsError, files_below};
+use plan::{self, Cell, Plan, SkipKind, is_idle};
+use prepare::models::{self, Progress};
+use prepare::runtime;
+use spec::{self, Loaded, Note};
+use worker::Interrupts;
 
 /// The specifications that the paths stand for: files as they are, and below folders every YAML file with a top-level
 /// `models` key, sorted.

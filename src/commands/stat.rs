@@ -7,11 +7,11 @@ use reading::plain_file;
 use statistics::SessionSpread;
 
 use super::{json_text, print};
-use crate::stat::{self, Series, StatOptions};
 use crate::ui::cli::StatArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
-use crate::vocabulary::metric::Direction;
+use base::metric::Direction;
+use judge::stat::{self, Series, StatOptions};
 
 /// A file of more bytes than this is refused: what is made of it takes more again.
 const MOST_BYTES: u64 = 512 << 20;

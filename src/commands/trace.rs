@@ -6,12 +6,12 @@ use std::path::Path;
 use reading::nearest::suggestion;
 use reading::plain_file;
 
-use crate::plan::Cell;
-use crate::record::profiled::TRACES;
-use crate::record::{Detail, Record};
-use crate::report::format::some;
 use crate::ui::Ui;
 use crate::ui::error::{Error, ExitCode};
+use plan::Cell;
+use record::profiled::TRACES;
+use record::{Detail, Record};
+use report::format::some;
 
 /// A record may come from anywhere; a million events are less.
 const MOST_BYTES: u64 = 1 << 30;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::data::scratch::Scratch;
-use crate::prepare::{programs, runtime};
-use crate::record::ProjectRoot;
-use crate::report::{self, Format};
 use crate::ui::cli::ExportArgs;
 use crate::ui::error::{Error, ExitCode};
+use files::scratch::Scratch;
+use prepare::{programs, runtime};
+use record::ProjectRoot;
+use report::{self, Format};
 
 use super::records;
 
@@ -24,7 +24,7 @@ pub(super) fn export(client: &str, arguments: &ExportArgs) -> Result<ExitCode, E
     for (name, bytes) in files.chain(plots) {
         std::fs::write(scratch.path().join(name), bytes).map_err(cannot)?;
     }
-    let mut words = vec![client.into(), scratch.path().join(crate::results::FILE).into_os_string()];
+    let mut words = vec![client.into(), scratch.path().join(judge::results::FILE).into_os_string()];
     words.extend(arguments.project.iter().flat_map(|project| ["--project".into(), project.into()]));
     words.extend(arguments.folder.iter().flat_map(|folder| ["--folder".into(), folder.into()]));
     words.extend(arguments.again.then(|| "--again".into()));

@@ -5,13 +5,13 @@ use std::path::Path;
 use onnx::{Signature, TensorType};
 
 use super::specs;
-use crate::experiment::Experiment;
-use crate::plan::{Plan, Skip, SkipKind};
-use crate::report::format::count;
 use crate::run::{self, Prepared};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, ValidateArgs};
 use crate::ui::error::{Error, ExitCode};
+use experiment::Experiment;
+use plan::{Plan, Skip, SkipKind};
+use report::format::count;
 
 pub(super) fn run(arguments: &ValidateArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
@@ -114,7 +114,7 @@ fn other_input(one: &Signature, other: &Signature) -> Option<String> {
 /// The reasons.
 pub(super) fn check_runs(prepared: &Prepared, are_passed: impl Fn(SkipKind) -> bool) -> Result<(), Error> {
     let plan = &prepared.plan;
-    let runs = |cell: &crate::plan::Cell| plan.skip(cell).is_none_or(|skip| are_passed(skip.kind));
+    let runs = |cell: &plan::Cell| plan.skip(cell).is_none_or(|skip| are_passed(skip.kind));
     if plan.cells.iter().any(runs) {
         return Ok(());
     }

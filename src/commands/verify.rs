@@ -5,15 +5,15 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{admission, print, print_json};
-use crate::device::Monitors;
-use crate::experiment::{Device, Package, Provider, Supply};
-use crate::machine::host;
-use crate::prepare::runtime::{self, Library, Progress};
 use crate::run::devices::{Trial, why_not};
 use crate::run::verify::{Check, State, Verification};
 use crate::ui::Ui;
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
+use base::machine::host;
+use device::Monitors;
+use experiment::{Device, Package, Provider, Supply};
+use prepare::runtime::{self, Library, Progress};
 
 /// What was found, as `--json` prints it.
 #[derive(Serialize)]
@@ -31,10 +31,10 @@ struct Verified {
 
 pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
-    let device = crate::spec::device(device).map_err(|(message, hint)| {
+    let device = spec::device(device).map_err(|(message, hint)| {
         Error::refused(message, hint.unwrap_or_else(|| "`perfrun doctor` lists the devices".to_owned()))
     })?;
-    if let Some(absence) = why_not(&device, &crate::machine::kernel::Kernel::here()) {
+    if let Some(absence) = why_not(&device, &base::machine::kernel::Kernel::here()) {
         return Err(Error::refused(absence.reason, absence.remedy.unwrap_or_else(|| needs(&device))));
     }
     let (library, plugin) = libraries(&device, arguments, ui)?;

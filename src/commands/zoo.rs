@@ -9,15 +9,15 @@ use reading::plain_file;
 use serde_json::json;
 
 use super::{print, print_json};
-use crate::experiment::Network;
-use crate::prepare::models;
-use crate::prepare::runtime;
-use crate::record::write_with;
-use crate::report::format::fixed;
-use crate::report::page::{Overview, OverviewColumn};
 use crate::ui::cli::{ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
+use experiment::Network;
+use prepare::models;
+use prepare::runtime;
+use record::write_with;
+use report::format::fixed;
+use report::page::{Overview, OverviewColumn};
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {

@@ -6,11 +6,11 @@
 use super::Job;
 use super::need::per_round;
 use super::schedule::{self, Turn};
-use crate::experiment::Design;
-use crate::judge::compare::need::settled;
-use crate::judge::summary::summarize_asked;
-use crate::plan::Cell;
-use crate::record::StoredRun;
+use experiment::Design;
+use judge::compare::need::settled;
+use judge::summary::summarize_asked;
+use plan::Cell;
+use record::StoredRun;
 
 /// Analyses again where an earlier session did.
 pub(super) fn replay(job: &mut Job) {

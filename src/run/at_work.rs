@@ -6,9 +6,9 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use super::session::{RunError, Session};
-use crate::device::Watch;
-use crate::worker::backend::{Failure, FailureKind};
-use crate::worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
+use device::Watch;
+use worker::backend::{Failure, FailureKind};
+use worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun};
 
 /// How a run is started.
 #[derive(Debug)]
@@ -107,14 +107,14 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::experiment::{Mock, Warmup};
-    use crate::vocabulary::quantity::Nanos;
-    use crate::worker::backend::CellRequest;
+    use base::quantity::Nanos;
+    use experiment::{Mock, Warmup};
+    use worker::backend::CellRequest;
 
     /// Two workers that each wait for the other: one after the other they would wait for ever.
     #[test]
     fn lanes_are_at_work_at_the_same_time() {
-        let scratch = crate::data::scratch::Scratch::new().expect("a folder");
+        let scratch = files::scratch::Scratch::new().expect("a folder");
         let pipe = scratch.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
         let commands = ["cat \"$1\" >&2", "echo met > \"$1\"; echo met >&2"];

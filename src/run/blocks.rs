@@ -11,13 +11,13 @@ use super::lanes;
 use super::load::LoadOfRun;
 use super::schedule::{self, Placed, Turn};
 use super::session::{RunError, Session};
-use crate::device::Neighbours;
-use crate::plan::Cell;
-use crate::record::{Arm, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
-use crate::vocabulary::metric;
-use crate::worker::backend::Failure;
-use crate::worker::{Afterwards, RunPlan, WorkerRun};
+use base::metric;
+use device::Neighbours;
+use plan::Cell;
+use record::{Arm, Outcome, StoreError, StoredRun};
+use worker::backend::Failure;
+use worker::{Afterwards, RunPlan, WorkerRun};
 
 /// Carries out the runs of `block` that have no outcome yet, in order.
 ///
@@ -80,9 +80,7 @@ pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -
     job.add(run);
     let total = forecast::runs(job);
     let done = job.runs_of_blocks().count();
-    if let Some(run) = job.runs().last() {
-        session.emit(&Event::RunEnded { run, done, total });
-    }
+    session.emit(&Event::RunEnded { done, total });
     Ok(())
 }
 

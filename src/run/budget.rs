@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use statistics::planning::detectable_effect;
 
-use crate::judge::compare::ComparisonRules;
-use crate::record::{BudgetUsed, Manifest};
-use crate::vocabulary::metric::MetricReference;
-use crate::vocabulary::quantity::Nanos;
+use base::metric::MetricReference;
+use base::quantity::Nanos;
+use judge::compare::ComparisonRules;
+use record::{BudgetUsed, Manifest};
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
 /// decides before each of them; only runs that are all decided beforehand need the caution.

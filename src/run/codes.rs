@@ -5,14 +5,14 @@
 use statistics::quantile::median;
 use statistics::steady::LateWarmup;
 
-use crate::experiment::Cache;
-use crate::machine::clock::ClockQuality;
-use crate::record::{Arm, StoredRun};
 use crate::run::served::Served;
-use crate::vocabulary::code::{Code, LIMITS, SLOW_CLOCK_NS};
-use crate::vocabulary::metric::{self, Metric};
-use crate::worker::measure::batching::iterations_per_sample;
-use crate::worker::measure::stop::StopReason;
+use base::code::{Code, LIMITS, SLOW_CLOCK_NS};
+use base::machine::clock::ClockQuality;
+use base::metric::{self, Metric};
+use experiment::Cache;
+use record::{Arm, StoredRun};
+use worker::measure::batching::iterations_per_sample;
+use worker::measure::stop::StopReason;
 
 /// A run whose metrics and shape are there, and by what it was measured.
 pub(super) struct Seen<'a> {
@@ -118,7 +118,7 @@ impl Seen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Outcome;
+    use record::Outcome;
 
     fn run(arm: Arm, metrics: &[(Metric, f64)]) -> StoredRun {
         let cell = "0123456789abcdef".parse().expect("an id");
@@ -175,8 +175,8 @@ mod tests {
     fn runs_raise_the_codes_that_the_table_gives_them() {
         let rules = OF_MEASUREMENT.iter().chain(&OF_LOAD).chain([&OF_CACHE]).map(|(code, _)| *code);
         let mut raised: Vec<Code> = rules.chain(LIMITS.iter().map(|(_, _, code)| *code)).collect();
-        raised.sort_by_key(|code| crate::vocabulary::code::rank(code.name()));
+        raised.sort_by_key(|code| base::code::rank(code.name()));
         raised.dedup();
-        assert_eq!(raised, crate::vocabulary::code::Carrier::Run.codes().collect::<Vec<_>>());
+        assert_eq!(raised, base::code::Carrier::Run.codes().collect::<Vec<_>>());
     }
 }

@@ -12,9 +12,9 @@ use reading::yaml::scalar;
 
 use super::error::PrepareError;
 use super::model::PreparedModel;
-use crate::experiment::{Experiment, ModelIndex, Precision, VariantIndex};
-use crate::plan::{Plan, Skip, SkipKind};
-use crate::prepare::models::{Recipe, nothing_to_convert};
+use experiment::{Experiment, ModelIndex, Precision, VariantIndex};
+use plan::{Plan, Skip, SkipKind};
+use prepare::models::{Recipe, nothing_to_convert};
 
 /// A variant of a model for a kind of device.
 type Key = (ModelIndex, VariantIndex, ProviderClass);
@@ -69,7 +69,7 @@ fn converted(experiment: &Experiment, models: &[PreparedModel], plan: &Plan) -> 
     if !experiment.backend.reads_models() {
         return BTreeSet::new();
     }
-    let key = |cell: &crate::plan::Cell| {
+    let key = |cell: &plan::Cell| {
         let variant = &experiment.variants[cell.variant()];
         let model = models.get(cell.model().place())?;
         let is_converted = variant.precision != Precision::Fp32 && model.declared.file_for(variant).is_none();

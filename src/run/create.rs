@@ -15,20 +15,17 @@ use super::prepare::{Prepared, prepare};
 use super::provenance::{
     describe_data, describe_libraries, describe_library, describe_model, describe_program, hash_files, session,
 };
-use crate::data::digest;
-use crate::experiment::{Design, Experiment};
-use crate::machine::host::{self, Host};
-use crate::machine::kernel::Kernel;
-use crate::plan;
-use crate::prepare::runtime::Libraries;
-use crate::record::provenance;
-use crate::record::revision::{self, NoRevision};
-use crate::record::{
-    DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, SpecSource,
-};
-use crate::spec::Loaded;
-use crate::vocabulary::privacy::without_home;
-use crate::worker::backend;
+use base::machine::host::{self, Host};
+use base::machine::kernel::Kernel;
+use base::privacy::without_home;
+use experiment::{Design, Experiment};
+use files::digest;
+use prepare::runtime::Libraries;
+use record::provenance;
+use record::revision::{self, NoRevision};
+use record::{DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, SpecSource};
+use spec::Loaded;
+use worker::backend;
 
 /// Everything that goes into a new record beside the plan.
 #[derive(Debug)]

@@ -12,14 +12,14 @@ use onnx::{Dimension, ElementType};
 use tracing::info;
 
 use super::session::Session;
-use crate::data::scratch::Scratch;
-use crate::experiment::{Boundary, Completion, Device, Experiment, Load, Plugin, Provider, Supply};
-use crate::machine::kernel::Kernel;
-use crate::plan::{Cell, Skip, SkipKind};
-use crate::prepare::runtime::Library;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
-use crate::worker::{Interrupts, StoppedAtOnce, WorkerSession};
+use base::machine::kernel::Kernel;
+use base::quantity::Nanos;
+use experiment::{Boundary, Completion, Device, Experiment, Load, Plugin, Provider, Supply};
+use files::scratch::Scratch;
+use plan::{Cell, Skip, SkipKind};
+use prepare::runtime::Library;
+use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};
+use worker::{Interrupts, StoppedAtOnce, WorkerSession};
 
 /// The first session on a device may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -31,7 +31,7 @@ const SHAPE: [u64; 4] = [1, 1, 4, 4];
 pub(crate) fn why_not(device: &Device, kernel: &Kernel) -> Option<Skip> {
     const DRIVER: [&str; 2] = ["nvidiactl", "dxg"];
     let provider = Provider::of(device)?;
-    let wants_nvidia = provider.supply == Supply::Package(crate::experiment::Package::OnnxruntimeGpu);
+    let wants_nvidia = provider.supply == Supply::Package(experiment::Package::OnnxruntimeGpu);
     let has_driver = || kernel.names("dev").iter().any(|name| DRIVER.contains(&name.as_str()));
     (wants_nvidia && !has_driver()).then(|| skip(device, "no NVIDIA driver here", None))
 }
@@ -178,21 +178,16 @@ mod tests {
     #[test]
     fn graphs_of_a_runtime_that_waits_for_them_are_skipped() {
         let text = "backend: mock\nmodels: [m]\nvariants: [plain, graph]\n";
-        let spec = crate::spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
+        let spec = spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
         let mut experiment = spec.experiment;
         experiment.devices[0] = device("cuda");
         let graph = BTreeMap::from([("enable_cuda_graph".to_owned(), "1".to_owned())]);
         experiment.variants[1].provider.insert("cuda".to_owned(), graph);
-        let plan = crate::plan::expand(&experiment).expect("a plan");
+        let plan = plan::expand(&experiment).expect("a plan");
         let skipped = |experiment: &Experiment, version: Option<&str>| -> Vec<String> {
             let (path, version) = ("libonnxruntime.so".into(), version.map(str::to_owned));
-            let library = Library {
-                path,
-                version,
-                package: None,
-                package_sha256: None,
-                origin: crate::prepare::runtime::Origin::Cache,
-            };
+            let library =
+                Library { path, version, package: None, package_sha256: None, origin: prepare::runtime::Origin::Cache };
             let skips = plan.cells.iter().filter_map(|cell| waits_for_graphs(experiment, cell, &library));
             skips.map(|skip| skip.reason).collect()
         };
@@ -207,9 +202,9 @@ mod tests {
     #[test]
     fn sessions_at_once_need_the_cpu_or_a_stream_each() {
         let text = "backend: mock\nmodels: [m]\nvariants: [{ name: two, sessions: 2 }]\nmeasure: { load: offline }\n";
-        let spec = crate::spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
+        let spec = spec::parse("test.yaml", text, Path::new("."), &[]).expect("a valid spec");
         let mut experiment = spec.experiment;
-        let cell = crate::plan::expand(&experiment).expect("a plan").cells[0];
+        let cell = plan::expand(&experiment).expect("a plan").cells[0];
         let reason =
             |experiment: &Experiment, load| serves_one_at_a_time(experiment, &cell, load).map(|skip| skip.reason);
         assert_eq!(reason(&experiment, Some(Load::Offline)), None, "the CPU");

@@ -1,8 +1,8 @@
 //! What a duet needs beforehand: two arms in every group, both on the CPU, and two equal sets of cores (method 4.2).
 
-use crate::experiment::Experiment;
-use crate::machine::host::cores::CoreSplitError;
-use crate::plan::{Cell, Plan, Skip, SkipKind};
+use base::machine::host::cores::CoreSplitError;
+use experiment::Experiment;
+use plan::{Cell, Plan, Skip, SkipKind};
 
 /// Why two arms cannot be measured at the same time.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
@@ -108,8 +108,8 @@ mod tests {
 
     fn plan(variants: &str, devices: &str) -> Plan {
         let text = format!("backend: mock\nmodels: [m]\nvariants: {variants}\ndevices: {devices}");
-        let spec = crate::spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
-        crate::plan::expand(&spec.experiment).expect("a plan")
+        let spec = spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        plan::expand(&spec.experiment).expect("a plan")
     }
 
     #[test]

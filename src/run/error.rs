@@ -7,9 +7,9 @@ use onnx::{OnnxError, ShapeError};
 
 use super::dataset::DatasetError;
 use super::duet::DuetError;
-use crate::plan::PlanError;
-use crate::record::StoreError;
-use crate::vocabulary::wording::{list, some};
+use base::wording::{list, some};
+use plan::PlanError;
+use record::StoreError;
 
 /// Why an experiment cannot be carried out on this host.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

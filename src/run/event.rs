@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::experiment::{Grade, Precision};
-use crate::plan::Plan;
-use crate::record::{BudgetUsed, CellRate, Manifest, StoredRun, Trial, Tried};
+use experiment::{Grade, Precision};
+use plan::Plan;
+use record::{BudgetUsed, CellRate, Manifest, StoredRun, Trial, Tried};
 
 /// Something happened. Borrowed data belongs to the runner.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub(crate) enum Event<'a> {
     /// The record exists; nothing has run yet.
     Started {
         /// What is going to run.
@@ -127,7 +127,6 @@ pub enum Event<'a> {
     },
     /// A run of a block has its outcome.
     RunEnded {
-        run: &'a StoredRun,
         /// Runs with an outcome so far.
         done: usize,
         /// Runs in all, or about how many.

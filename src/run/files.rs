@@ -8,8 +8,8 @@ use super::dataset;
 use super::error::PrepareError;
 use super::model;
 use super::provenance::hash_files;
-use crate::experiment::Experiment;
-use crate::record::{Manifest, VariantFile, VariantOrigin};
+use experiment::Experiment;
+use record::{Manifest, VariantFile, VariantOrigin};
 
 /// A model file with its external data.
 fn with_external(path: &Path) -> Vec<PathBuf> {

@@ -9,14 +9,14 @@ use statistics::stopping::precision_reached;
 use super::codes;
 use super::job::Job;
 use super::served::{self, Served};
-use crate::experiment::{Cache, Stop};
-use crate::plan::{Cell, CellId};
-use crate::record::{Arm, Outcome, StoredRun};
-use crate::vocabulary::metric;
-use crate::vocabulary::printable::printable_line;
-use crate::worker::WorkerRun;
-use crate::worker::backend::{Failure, FailureKind};
-use crate::worker::measure::warm::WarmupStatus;
+use base::metric;
+use base::printable::printable_line;
+use experiment::{Cache, Stop};
+use plan::{Cell, CellId};
+use record::{Arm, Outcome, StoredRun};
+use worker::WorkerRun;
+use worker::backend::{Failure, FailureKind};
+use worker::measure::warm::WarmupStatus;
 
 /// Where a run stands in the record.
 #[derive(Clone, Copy, Debug)]
@@ -166,8 +166,8 @@ fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::RunData;
-    use crate::worker::measure::Samples;
+    use worker::RunData;
+    use worker::measure::Samples;
 
     fn slot() -> Slot {
         let cell = "0123456789abcdef".parse().expect("an id");

@@ -10,11 +10,11 @@ use super::Job;
 use super::lanes;
 use super::need::per_round;
 use super::schedule::{self, Placed, Turn};
-use crate::experiment::{Cache, Design, Measure, Rebuild, Stop};
-use crate::plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
-use crate::record::{Arm, Outcome, StoredRun};
-use crate::vocabulary::metric;
-use crate::vocabulary::quantity::Nanos;
+use base::metric;
+use base::quantity::Nanos;
+use experiment::{Cache, Design, Measure, Rebuild, Stop};
+use plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
+use record::{Arm, Outcome, StoredRun};
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {

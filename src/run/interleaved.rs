@@ -8,13 +8,13 @@ use super::rounds::{Progress, Rounds, SliceBounds};
 use super::schedule::{Placed, Turn};
 use super::session::{RunError, Session};
 use super::{Job, blocks};
-use crate::device::Neighbours;
-use crate::plan::Cell;
-use crate::record::{Arm, Outcome, StoredRun};
-use crate::vocabulary::metric;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::Failure;
-use crate::worker::{self, WorkerRun, WorkerSession, protocol::Command};
+use base::metric;
+use base::quantity::Nanos;
+use device::Neighbours;
+use plan::Cell;
+use record::{Arm, Outcome, StoredRun};
+use worker::backend::Failure;
+use worker::{self, WorkerRun, WorkerSession, protocol::Command};
 
 /// When the arms of a group of workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

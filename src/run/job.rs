@@ -10,16 +10,16 @@ use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
 use super::schedule::Turn;
-use crate::device::{Gpu, Monitors, Neighbours, Watch};
-use crate::experiment::{
+use base::quantity::Nanos;
+use device::{Gpu, Monitors, Neighbours, Watch};
+use experiment::{
     BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
     VariantIndex, Warmup,
 };
-use crate::plan::{Cell, CellId, Plan};
-use crate::prepare::runtime::Libraries;
-use crate::record::{Arm, Manifest, Outcome, Record, StoredRun};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::{self, Failure, FailureKind, Kind};
+use plan::{Cell, CellId, Plan};
+use prepare::runtime::Libraries;
+use record::{Arm, Manifest, Outcome, Record, StoredRun};
+use worker::backend::{self, Failure, FailureKind, Kind};
 
 /// A record in the making.
 #[derive(Debug)]
@@ -220,7 +220,7 @@ impl Job {
 
     /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the
     /// one that was hashed.
-    pub fn unusable_model(&self, cell: &Cell) -> Option<Failure> {
+    pub(crate) fn unusable_model(&self, cell: &Cell) -> Option<Failure> {
         let coordinates = self.plan().coordinates(cell);
         let text = match self.serving_file(cell) {
             Err(problem) => format!("model `{}` as `{}`: {problem}", coordinates.model(), coordinates.variant()),
@@ -231,7 +231,7 @@ impl Job {
     }
 
     /// Which variant of which model a cell is, for which kind of device.
-    pub fn variant_key(&self, cell: &Cell) -> VariantKey {
+    pub(crate) fn variant_key(&self, cell: &Cell) -> VariantKey {
         let provider = ProviderClass::of(&self.device(cell).provider);
         VariantKey { model: cell.model(), variant: cell.variant(), provider }
     }
@@ -280,7 +280,7 @@ impl Job {
     }
 
     /// Whether this run has an outcome already.
-    pub fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
+    pub(crate) fn is_done(&self, cell: &Cell, arm: Arm, run: u32) -> bool {
         self.outcome(cell, arm, run).is_some()
     }
 
@@ -360,12 +360,12 @@ impl Job {
     }
 
     /// Whether no cell can be run.
-    pub fn has_nothing_to_run(&self) -> bool {
+    pub(crate) fn has_nothing_to_run(&self) -> bool {
         self.plan().runnable().all(|(_, cell)| self.is_given_up(cell))
     }
 
     /// Whether a run of a block has its outcome.
-    pub fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.record.runs.iter().any(|run| run.arm != Arm::Pilot)
     }
 

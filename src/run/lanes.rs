@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use super::Job;
 use super::schedule::Placed;
-use crate::experiment::Hardware;
-use crate::plan::{Cell, Plan};
-use crate::record::StoredRun;
+use experiment::Hardware;
+use plan::{Cell, Plan};
+use record::StoredRun;
 
 /// What two cells share that are on one device, by whichever provider.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,8 +85,8 @@ fn divided(plan: &Plan, turns: Vec<Placed>, lane: &dyn Fn(&Cell) -> Option<Lane>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Design;
     use crate::run::schedule;
+    use experiment::Design;
 
     /// The turns of the first block in the order in which they were drawn.
     fn drawn(text: &str) -> Vec<String> {
@@ -102,8 +102,8 @@ mod tests {
     fn plan(text: &str) -> Plan {
         let text =
             format!("backend: mock\nmodels: [m]\ninputs: {{ batch: [1, 2] }}\ndevices: [cpu, cuda:0, cuda:1]\n{text}");
-        let spec = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
-        crate::plan::expand(&spec.experiment).expect("a plan")
+        let spec = spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        plan::expand(&spec.experiment).expect("a plan")
     }
 
     /// The first block of an experiment, as inputs and devices by segment and lane.

@@ -7,11 +7,11 @@ use statistics::random::Xoshiro256PlusPlus;
 use super::Job;
 use super::forecast::iteration_ns;
 use super::served::Served;
-use crate::experiment::{Arrivals, Load, Stop};
-use crate::plan::{Cell, MOST_OF_SEARCH, RandomStream, RunAtRate, closed_loop};
-use crate::record::Outcome;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::measure::load::Queries;
+use base::quantity::Nanos;
+use experiment::{Arrivals, Load, Stop};
+use plan::{Cell, MOST_OF_SEARCH, RandomStream, RunAtRate, closed_loop};
+use record::Outcome;
+use worker::measure::load::Queries;
 
 /// Queries of each caller before those that count.
 pub(super) const FIRST_OF_CALLER: u32 = 5;

@@ -50,13 +50,13 @@ use std::time::{Duration, Instant};
 
 use self::interleaved::Pace;
 use self::session::RunError;
-use crate::device::{Gpu, is_slowed_for_heat};
-use crate::experiment::Design;
-pub(crate) use crate::record::Preview;
-use crate::record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
 use crate::run::event::Event;
-use crate::vocabulary::metric::{self, Metric};
-use crate::worker::Interrupts;
+use base::metric::{self, Metric};
+use device::{Gpu, is_slowed_for_heat};
+use experiment::Design;
+pub(crate) use record::Preview;
+use record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
+use worker::Interrupts;
 
 /// How an execution ended.
 #[derive(Clone, Debug, PartialEq)]

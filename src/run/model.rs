@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use onnx::{Interface, ModelHeader, Resolved, TensorType};
 
 use super::dataset::{Fed, ModelData};
-use crate::data::digest;
-use crate::data::stamp::Stamp;
-use crate::experiment::{InputIndex, Model, PythonModel, Source};
+use experiment::{InputIndex, Model, PythonModel, Source};
+use files::digest;
+use files::stamp::Stamp;
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]

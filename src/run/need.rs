@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use statistics::interim::InterimAnalyses;
 
 use super::schedule::Turn;
-use crate::experiment::Design;
-use crate::plan::Plan;
-use crate::record::{Arm, Record};
+use experiment::Design;
+use plan::Plan;
+use record::{Arm, Record};
 
 /// Which groups have left, and when.
 #[derive(Clone, Debug)]

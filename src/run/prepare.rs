@@ -16,15 +16,15 @@ use super::duet::{self, DuetError};
 use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
 use super::programs;
-use crate::experiment::{
+use base::machine::host::cores::split_allowed_cores;
+use base::machine::kernel::Kernel;
+use experiment::{
     Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
 };
-use crate::machine::host::cores::split_allowed_cores;
-use crate::machine::kernel::Kernel;
-use crate::plan::{self, Cell, Facts, Plan, Skip};
-use crate::prepare::runtime::Libraries;
-use crate::worker::backend;
-use crate::worker::{Interrupts, StoppedAtOnce};
+use plan::{self, Cell, Facts, Plan, Skip};
+use prepare::runtime::Libraries;
+use worker::backend;
+use worker::{Interrupts, StoppedAtOnce};
 
 /// A plan with what host and files say about it; nothing is written yet.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Prepared {
     }
 
     /// Why devices and programs of cells that would otherwise run cannot be used here.
-    pub fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
+    pub(crate) fn absent_devices(&self) -> impl Iterator<Item = &Skip> {
         let used = |device: usize, absence: &Skip| {
             self.plan.cells.iter().any(|cell| cell.device().place() == device && self.plan.skip(cell) == Some(absence))
         };

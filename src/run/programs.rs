@@ -4,12 +4,12 @@ use serde_json::Value;
 use tracing::info;
 
 use super::session::Session;
-use crate::data::scratch::Scratch;
-use crate::experiment::{Declaration, Device, Experiment, Precision, Program, Runtime, Source, Variant};
-use crate::plan::{Plan, Skip, SkipKind};
-use crate::prepare::programs::PreparedProgram;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::{Ended, Interrupts, Launch, StoppedAtOnce, WorkerSession};
+use base::quantity::Nanos;
+use experiment::{Declaration, Device, Experiment, Precision, Program, Runtime, Source, Variant};
+use files::scratch::Scratch;
+use plan::{Plan, Skip, SkipKind};
+use prepare::programs::PreparedProgram;
+use worker::{Ended, Interrupts, Launch, StoppedAtOnce, WorkerSession};
 
 /// Importing a framework takes seconds, and a run has no more time either.
 const TIMEOUT: Nanos = Nanos::from_secs(120);

@@ -9,11 +9,11 @@ use onnx::{ModelHeader, Resolved};
 use super::dataset::{self, ModelData};
 use super::error::PrepareError;
 use super::model::PreparedModel;
-use crate::data::digest;
-use crate::experiment::InputPoint;
-use crate::prepare::programs::PreparedProgram;
-use crate::prepare::runtime::{Libraries, Library};
-use crate::record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
+use experiment::InputPoint;
+use files::digest;
+use prepare::programs::PreparedProgram;
+use prepare::runtime::{Libraries, Library};
+use record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
 pub(super) fn session(command: String) -> Session {

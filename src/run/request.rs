@@ -8,11 +8,11 @@ use onnx::dimension_sizes;
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use super::model::PreparedModel;
-use crate::experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
-use crate::plan::{Cell, RandomStream};
-use crate::record::Arm;
-use crate::vocabulary::metric::OwnMetric;
-use crate::worker::backend::{CellFacts, CellRequest, TensorRequest};
+use base::metric::OwnMetric;
+use experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
+use plan::{Cell, RandomStream};
+use record::Arm;
+use worker::backend::{CellFacts, CellRequest, TensorRequest};
 
 impl Job {
     /// What the worker of a run is asked to prepare.

@@ -3,9 +3,9 @@
 //! Every arm gets the same number of rounds. They end when every arm is satisfied, or when one has used up the time or
 //! the samples that a run may take. Rounds come in pairs, there and back, which cancels a drift within the group.
 
-use crate::experiment::Stop;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::measure::stop::{LEAST_SAMPLES, StopReason, Stopping};
+use base::quantity::Nanos;
+use experiment::Stop;
+use worker::measure::stop::{StopReason, Stopping};
 
 /// The bounds of the next slice, the same for every arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Rounds {
             Some(StopReason::Samples) => self.planned.is_some() || !matches!(self.rule, Stop::Samples { .. }),
             _ => false,
         };
-        let none_is_short = arms.clone().all(|arm| arm.taken >= LEAST_SAMPLES || arm.reason.is_some());
+        let none_is_short = arms.clone().all(|arm| arm.taken >= Stop::LEAST_SAMPLES || arm.reason.is_some());
         let all_are_satisfied = arms.clone().all(|arm| arm.reason.is_some());
         (is_pair && all_are_satisfied) || (none_is_short && arms.any(at_limit))
     }
@@ -130,8 +130,8 @@ pub(super) fn longest(rule: Stop) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::StopStatistic;
-    use crate::vocabulary::quantity::Ratio;
+    use base::quantity::Ratio;
+    use experiment::StopStatistic;
     use statistics::Xoshiro256PlusPlus;
 
     fn precision(max_time: Nanos, max_samples: u32) -> Stop {
@@ -188,7 +188,7 @@ mod tests {
         let rule = precision(Nanos(25_000), 100_000);
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(1_000, 0.4), (7_000, 0.0)]);
         assert_eq!(arms[0].1, StopReason::TimeLimit);
-        assert!(arms[1].0 >= LEAST_SAMPLES && arms[0].0 > LEAST_SAMPLES, "{arms:?} in {rounds}");
+        assert!(arms[1].0 >= Stop::LEAST_SAMPLES && arms[0].0 > Stop::LEAST_SAMPLES, "{arms:?} in {rounds}");
         let rule = Stop::Time { time: Nanos(40_000), min_samples: 5, max_samples: 1_000 };
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!((arms, rounds), (vec![(400, StopReason::Time), (40, StopReason::Time)], 4));

@@ -1,8 +1,8 @@
 //! Which run comes when: the blocks of a record, by its design (method 4.2).
 
-use crate::experiment::Design;
-use crate::plan::{Plan, PlannedRun, block_order, group_order};
-use crate::record::Arm;
+use experiment::Design;
+use plan::{Plan, PlannedRun, block_order, group_order};
+use record::Arm;
 
 /// One run of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +70,13 @@ fn duets(plan: &Plan, group: usize, number: u32) -> Vec<Turn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Aa;
-    use crate::plan::{expand, place_controls};
+    use experiment::Aa;
+    use plan::{expand, place_controls};
     use std::collections::HashSet;
 
     fn plan(variants: &str) -> Plan {
         let text = format!("backend: mock\nmodels: [m, n]\nvariants: {variants}\nruns: 7");
-        let spec = crate::spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let spec = spec::parse("test.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
         let mut plan = expand(&spec.experiment).expect("a plan");
         place_controls(&mut plan, Aa::Auto);
         plan

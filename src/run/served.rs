@@ -7,9 +7,9 @@ use statistics::quantile::{median, quantile_sorted, sorted};
 use statistics::queue::{discarded_queries, poisson_arrivals};
 use statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
-use crate::experiment::{LatencyBound, Load};
-use crate::record::StoredRun;
-use crate::vocabulary::metric::{self, Metric};
+use base::metric::{self, Metric};
+use experiment::{LatencyBound, Load};
+use record::StoredRun;
 
 /// The load that a run was put under.
 #[derive(Clone, Copy, Debug, PartialEq)]

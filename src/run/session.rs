@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Job, forecast};
-use crate::device::{Neighbours, Watch};
-use crate::machine::kernel::Kernel;
-use crate::machine::probe::cooldown;
-use crate::plan::{Cell, RandomStream, most_time_of_run};
-use crate::record::{Arm, StoreError, StoredRun};
 use crate::run::Refusal;
 use crate::run::event::Event;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::CellRequest;
-use crate::worker::command::{CommandError, Finished, run_command};
-use crate::worker::protocol::Command;
-use crate::worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun, WorkerSession};
+use base::machine::kernel::Kernel;
+use base::machine::probe::cooldown;
+use base::quantity::Nanos;
+use device::{Neighbours, Watch};
+use plan::{Cell, RandomStream, most_time_of_run};
+use record::{Arm, StoreError, StoredRun};
+use worker::backend::CellRequest;
+use worker::command::{CommandError, Finished, run_command};
+use worker::protocol::Command;
+use worker::{self, Interrupts, Launch, RunPlan, StoppedAtOnce, WorkerRun, WorkerSession};
 
 /// Why work ends before its end.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! A calibration as sentences and a table; the terminal and `calibration.md` show the same ones.
 
 use super::{Ui, table};
-use crate::experiment::{Design, Grade};
-use crate::judge::compare::Calibration;
-use crate::judge::compare::calibration::{Count, Effect};
-use crate::report::format::{count, percent};
-use crate::report::page::{Overview, OverviewColumn};
-use crate::vocabulary::code::spelt;
+use base::code::spelt;
+use experiment::{Design, Grade};
+use judge::compare::Calibration;
+use judge::compare::calibration::{Count, Effect};
+use report::format::{count, percent};
+use report::page::{Overview, OverviewColumn};
 
 /// What of an effect a rule counted.
 type Counted = fn(&Effect) -> Count;
@@ -132,7 +132,7 @@ pub(crate) fn markdown(calibration: &Calibration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::quantity::Ratio;
+    use base::quantity::Ratio;
 
     fn calibration() -> Calibration {
         let count = |different| Count { different, of: 40, interval: None };

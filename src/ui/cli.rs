@@ -24,10 +24,10 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::experiment::{Package, Plugin};
-use crate::report::Format;
 use crate::ui::error::exit_codes_help;
-use crate::vocabulary::quantity::{Nanos, Ratio};
+use base::quantity::{Nanos, Ratio};
+use experiment::{Package, Plugin};
+use report::Format;
 
 /// Benchmark ONNX models from a YAML file; report only differences that the data support.
 ///
@@ -224,7 +224,7 @@ impl RunArgs {
 
 /// A name that can be part of a folder's name.
 fn machine_name(text: &str) -> Result<String, String> {
-    if crate::vocabulary::name::is_name(text) {
+    if base::name::is_name(text) {
         return Ok(text.to_owned());
     }
     Err("use letters, digits, `.`, `_` and `-`, starting with a letter or digit; at most 64 characters".to_owned())
@@ -442,7 +442,7 @@ impl<P: TypedValueParser> TypedValueParser for Trimmed<P> {
 }
 
 /// The script that completes perfrun's words in a shell.
-pub fn completions(shell: clap_complete::Shell) -> Vec<u8> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "perfrun", &mut script);
     script

@@ -2,8 +2,8 @@
 //! one line of what to doubt.
 
 use super::{LABEL_WIDTH, Ui, table};
-use crate::report::page::{AnswerRow, Conclusion, FailureView, Notices, Overview, OverviewColumn, Trust, WarningView};
-use crate::vocabulary::printable::printable;
+use base::printable::printable;
+use report::page::{AnswerRow, Conclusion, FailureView, Notices, Overview, OverviewColumn, Trust, WarningView};
 
 /// The table, then what is said about it, one label each: printable, with styles of ours.
 pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {

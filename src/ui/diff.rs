@@ -1,9 +1,9 @@
 //! What changed, for the terminal: the heading, what differs, the rows, the notices.
 
-use crate::diff::page::{Neighbours, Page, ReproductionPage};
-use crate::report::page::{Overview, OverviewColumn, Table};
 use crate::ui::{Ui, table};
-use crate::vocabulary::metric::LATENCY;
+use base::metric::LATENCY;
+use report::diff::{Neighbours, Page, ReproductionPage};
+use report::page::{Overview, OverviewColumn, Table};
 
 /// The pages one after the other, and what is said beside them.
 pub(crate) fn render(pages: &[Page], Neighbours { nothing, alone }: &Neighbours, is_all: bool, ui: &Ui) -> String {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::Ui;
-use crate::machine::host::Host;
-use crate::machine::probe::check::{Check, State};
+use base::machine::host::Host;
+use base::machine::probe::check::{Check, State};
 
 /// What `doctor` shows.
 pub struct Facts<'a> {
@@ -68,7 +68,7 @@ fn machine(ui: &Ui, text: &mut String, facts: &Facts<'_>) {
             None => "unknown",
         }
     );
-    let memory = host.memory_bytes.map(crate::report::format::bytes);
+    let memory = host.memory_bytes.map(report::format::bytes);
     let mut say = |label: &str, line: &str| text.push_str(&ui.labelled_text(label, line));
     say("processor", &unknown(host.cpu.as_ref()));
     say("", &processors);
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn three_lists_and_what_cannot_be_seen() {
         let checks = [check("good", State::Ok), check("bad", State::Off), check("hidden", State::Unknown)];
-        let host = crate::machine::host::describe();
+        let host = base::machine::host::describe();
         let facts = Facts { host: &host, runtime: "none", devices: vec!["cpu: usable".to_owned()], checks: &checks };
         let text = describe(&Ui::detect(), &facts);
         let lists = text.split_once("\nok\n").map(|(_, lists)| lists).unwrap_or_default();

@@ -11,19 +11,20 @@ use miette::Diagnostic;
 use onnx::OnnxError;
 use reading::plain_file;
 
-use crate::data::table::TableError;
-use crate::experiment::SelectorError;
-use crate::plan::PlanError;
-use crate::prepare::models::ObtainError;
-use crate::prepare::runtime::RuntimeError;
-use crate::record::StoreError;
-use crate::report::{ReportError, TemplateError};
 use crate::run::error::PrepareError;
-use crate::spec::SpecError;
-use crate::stat::{ComparisonError, ReadError};
-use crate::worker::lock::LockError;
+use experiment::SelectorError;
+use judge::stat::{ComparisonError, ReadError};
+use plan::PlanError;
+use prepare::models::ObtainError;
+use prepare::runtime::RuntimeError;
+use record::StoreError;
+use report::{ReportError, TemplateError};
+use spec::SpecError;
+use table::TableError;
+use worker::lock::LockError;
 
-pub use exit::{Bisected, ExitCode, exit_codes_help, exit_codes_markdown};
+pub(crate) use exit::exit_codes_help;
+pub use exit::{Bisected, ExitCode, exit_codes_markdown};
 
 /// What a command ends with when it does not succeed.
 #[derive(Debug, thiserror::Error, Diagnostic)]

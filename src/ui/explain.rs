@@ -1,8 +1,8 @@
 //! Explanations as text.
 
 use super::Ui;
-use crate::spec::explain::{Explanation, Key, MetricText, Topics};
-use crate::vocabulary::code::{Code, Severity};
+use base::code::{Code, Severity};
+use spec::explain::{Explanation, Key, MetricText, Topics};
 
 /// What a word means: its name first, then labelled lines.
 pub fn describe(ui: &Ui, explanation: &Explanation) -> String {

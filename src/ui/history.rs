@@ -1,13 +1,14 @@
 //! A history for the terminal: a line for each cell, and its changes below.
 
-use crate::history::{History, page};
-use crate::report::format::count;
-use crate::report::page::{Overview, OverviewColumn};
 use crate::ui::{Ui, table};
+use judge::history::History;
+use report::format::count;
+use report::history::lines;
+use report::page::{Overview, OverviewColumn};
 
 /// The table, and what changed where.
 pub(crate) fn render(history: &History, ui: &Ui) -> String {
-    let lines = page::lines(history);
+    let lines = lines(history);
     let columns = vec![
         OverviewColumn::text("cell"),
         OverviewColumn::text("oldest to newest"),

@@ -8,21 +8,21 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
-use crate::experiment::Runs;
-use crate::judge::compare::Judged;
-use crate::judge::compare::{ComparisonRules, verdicts};
-use crate::judge::summary::{LEAST_RUNS, summarize_briefly};
-use crate::plan::{Plan, SkipKind};
-use crate::record::revision::NoRevision;
-use crate::record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
-use crate::report::format::{amount, count, percent};
-use crate::report::page::{Overview, accuracy_lines, executed_by};
-use crate::report::{batch_search, together};
-use crate::results::{self, Together};
 use crate::run::event::Event;
-use crate::vocabulary::metric::{MetricReference, Unit};
-use crate::vocabulary::printable::printable;
-use crate::worker::backend;
+use base::metric::{MetricReference, Unit};
+use base::printable::printable;
+use experiment::Runs;
+use judge::compare::Judged;
+use judge::compare::{ComparisonRules, verdicts};
+use judge::results::{self, Together};
+use judge::summary::{LEAST_RUNS, summarize_briefly};
+use plan::{Plan, SkipKind};
+use record::revision::NoRevision;
+use record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
+use report::format::{amount, count, percent};
+use report::page::{Overview, accuracy_lines, executed_by};
+use report::{batch_search, together};
+use worker::backend;
 
 /// Listens to the runner.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl<'a> Live<'a> {
     }
 
     /// Takes one event.
-    pub fn on_event(&mut self, event: &Event<'_>) {
+    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
             Event::Converting { model, precision } => self.converting(model, precision.name()),
@@ -114,7 +114,7 @@ impl<'a> Live<'a> {
             Event::Planned { manifest, cells, estimate, budget, total } => {
                 self.planned(manifest, *cells, *estimate, *budget, *total);
             }
-            Event::RunEnded { done, total, .. } => {
+            Event::RunEnded { done, total } => {
                 if let Some(bar) = &self.bar {
                     bar.set_length(*total as u64);
                     bar.set_position(*done as u64);

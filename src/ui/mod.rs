@@ -25,7 +25,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::ui::cli::Said;
 use crate::ui::error::ExitCode;
-use crate::vocabulary::printable::{PrintableJson, printable};
+use base::printable::{PrintableJson, printable};
 
 /// Where output goes.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Ui {
     }
 
     /// Whether progress may be redrawn.
-    pub fn is_terminal(&self) -> bool {
+    pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
 
@@ -110,7 +110,7 @@ impl Ui {
     }
 
     /// Shows what is worth knowing about a specification and stops nothing.
-    pub fn warnings(&self, warnings: &[crate::spec::Problem]) {
+    pub fn warnings(&self, warnings: &[spec::Problem]) {
         for warning in warnings {
             self.styled_note(&self.render(warning));
         }
@@ -165,13 +165,13 @@ impl Ui {
     }
 
     /// Several texts, each on lines of its own, with the label before the first.
-    pub fn labelled_lines(&self, label: &str, texts: impl IntoIterator<Item: ToString>) -> String {
+    pub(crate) fn labelled_lines(&self, label: &str, texts: impl IntoIterator<Item: ToString>) -> String {
         let labels = std::iter::once(label).chain(std::iter::repeat(""));
         labels.zip(texts).map(|(label, text)| self.labelled_text(label, &text.to_string())).collect()
     }
 
     /// The text of [`Ui::labelled`], broken to the width, each line ended.
-    pub fn labelled_text(&self, label: &str, text: &str) -> String {
+    pub(crate) fn labelled_text(&self, label: &str, text: &str) -> String {
         self.hanging(label, LABEL_WIDTH, text)
     }
 
@@ -203,7 +203,7 @@ fn write(mut out: impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Columns of the label in front of a line.
-pub const LABEL_WIDTH: usize = 11;
+pub(crate) const LABEL_WIDTH: usize = 11;
 
 fn console_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)

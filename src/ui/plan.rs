@@ -6,15 +6,16 @@ mod time;
 
 use std::fmt::Write;
 
-pub use settings::equal_variants;
-pub use shards::{PlannedShard, describe_shards};
+pub(crate) use settings::equal_variants;
+pub use shards::PlannedShard;
+pub(crate) use shards::describe_shards;
 
-use crate::experiment::{Design, Experiment, Model};
-use crate::plan::{CellForecast, Group, Plan, PlannedRun, block_order};
-use crate::report::format::count;
 use crate::run::Prepared;
-use crate::spec::Note;
-use crate::worker::backend;
+use experiment::{Design, Experiment, Model};
+use plan::{CellForecast, Group, Plan, PlannedRun, block_order};
+use report::format::count;
+use spec::Note;
+use worker::backend;
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;
@@ -46,7 +47,7 @@ pub fn describe(
 }
 
 /// `2 models x 2 inputs x 3 variants = 12 cells; 4 excluded`.
-pub fn product_line(plan: &Plan) -> String {
+pub(crate) fn product_line(plan: &Plan) -> String {
     let product = &plan.product;
     let mut line = format!("{} = {}", product, count(product.total, "cell"));
     if product.excluded > 0 {

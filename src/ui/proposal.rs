@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{duration, table};
-use crate::experiment::Runs;
-use crate::judge::compare::proposal::{Needed, Proposal, for_every_cell, for_every_comparison};
-use crate::report::format::{count, percent};
-use crate::report::page::{Overview, OverviewColumn};
+use experiment::Runs;
+use judge::compare::proposal::{Needed, Proposal, for_every_cell, for_every_comparison};
+use report::format::{count, percent};
+use report::page::{Overview, OverviewColumn};
 
 /// A table of the cells, one of the comparisons, and what to write into the specification.
 pub fn describe(proposals: &[Proposal], needed: &[Needed], relative: f64, width: usize) -> String {

@@ -7,11 +7,11 @@ use statistics::{Claim, Estimate};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{self, wrap};
-use crate::report::format::{Column, count, judged_ratio, p_value, percent};
-use crate::report::page::{Overview, OverviewCell, OverviewColumn};
-use crate::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
-use crate::vocabulary::metric::{Statistic, Unit};
-use crate::vocabulary::printable::printable;
+use base::metric::{Statistic, Unit};
+use base::printable::printable;
+use judge::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
+use report::format::{Column, count, judged_ratio, p_value, percent};
+use report::page::{Overview, OverviewCell, OverviewColumn};
 
 /// Names longer than this are cut from the left, where paths say least.
 const LONGEST_NAME: usize = 30;

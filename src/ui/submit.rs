@@ -3,11 +3,11 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{LABEL_WIDTH, Ui, duration, table};
-use crate::report::format::count;
-use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::ui::cli::Shard;
-use crate::vocabulary::printable::printable;
-use crate::vocabulary::quantity::Nanos;
+use base::printable::printable;
+use base::quantity::Nanos;
+use report::format::count;
+use report::page::{Overview, OverviewCell, OverviewColumn};
 
 /// A shard of a job.
 #[derive(Clone, Debug)]

@@ -4,8 +4,8 @@ use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-use crate::report::page::{Overview, OverviewCell, OverviewColumn, Tone};
-use crate::vocabulary::printable::printable_line;
+use base::printable::printable_line;
+use report::page::{Overview, OverviewCell, OverviewColumn, Tone};
 
 /// Columns that the last text gets beside the others; where there are fewer it goes to lines of its own.
 const LEAST_WRAPPED: usize = 24;
@@ -20,7 +20,7 @@ pub fn render(overview: &Overview, width: usize) -> String {
 }
 
 /// As [`render`], good news green and bad news red.
-pub fn styled(overview: &Overview, width: usize) -> String {
+pub(crate) fn styled(overview: &Overview, width: usize) -> String {
     let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
     let titles = grid.columns.iter_mut().map(|column| &mut column.title);
     let texts = grid.rows.iter_mut().flatten().map(|cell| &mut cell.text);

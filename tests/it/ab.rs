@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use perfrun::internals::record::{Outcome, Record};
+use record::{Outcome, Record};
 
 use super::support::{Done, Workplace, check_snapshot};
 

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
+use files::array::{Array, write_npy};
 use onnx::ElementType;
-use perfrun::internals::data::array::{Array, write_npy};
-use perfrun::internals::record::VariantAccuracy;
+use record::VariantAccuracy;
 
 use crate::need::need;
 use crate::support::Workplace;

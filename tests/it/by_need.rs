@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perfrun::internals::plan::block_order;
-use perfrun::internals::record::{Arm, Outcome, Record, StoredRun};
+use plan::block_order;
+use record::{Arm, Outcome, Record, StoredRun};
 
 use crate::designs::begin_in;
 use crate::support::Workplace;

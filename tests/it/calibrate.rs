@@ -1,6 +1,6 @@
 //! `perfrun calibrate` from YAML to its files, with scripted latencies.
 
-use perfrun::internals::judge::compare::Calibration;
+use judge::compare::Calibration;
 
 use crate::support::Workplace;
 
@@ -81,7 +81,7 @@ fn a_selected_variant_is_the_one_that_is_calibrated() {
         let done = place.run(&words).expect_code(0);
         let found: Calibration = serde_json::from_str(&done.stdout).expect("calibration.json");
         assert_eq!(found.noise.len(), groups, "{only}");
-        let records = perfrun::internals::record::Record::open(&newest(&place)).expect("a record");
+        let records = record::Record::open(&newest(&place)).expect("a record");
         assert_eq!(records.manifest.plan.baseline.map(|it| it.name), Some(variant.to_owned()), "{only}");
     }
     let refused = |only: &str| place.run(&["calibrate", "x.yaml", "--only", only]).expect_code(2).stderr;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perfrun::internals::prepare::runtime;
+use prepare::runtime;
 use serde_json::Value;
 
 use crate::need::need;

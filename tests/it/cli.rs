@@ -1,6 +1,6 @@
 //! Whole interactions: status, standard output, standard error; bad input above all.
 
-use perfrun::internals::record::FORMAT;
+use record::FORMAT;
 
 use crate::support::{Workplace, check_snapshot};
 
@@ -231,7 +231,7 @@ fn init_points_editors_to_a_schema_that_is_there() {
         let line = text.lines().next().unwrap_or_default();
         let path = line.strip_prefix("# yaml-language-server: $schema=").unwrap_or_else(|| panic!("{text}"));
         let found = std::fs::read_to_string(place.path(file).parent().unwrap().join(path)).unwrap();
-        assert_eq!(found, perfrun::internals::spec::schema_text());
+        assert_eq!(found, spec::schema_text());
         path.to_owned()
     };
     let done = place.run(&["init", models]).expect_code(0);
@@ -244,7 +244,7 @@ fn init_points_editors_to_a_schema_that_is_there() {
     place.write("schemas/experiment.schema.json", "{}");
     place.run(&["init", models, "-o", "y.yaml"]).expect_code(0);
     assert_eq!(schema_of("y.yaml"), ".perfrun/experiment.schema.json");
-    place.write("schemas/experiment.schema.json", &perfrun::internals::spec::schema_text());
+    place.write("schemas/experiment.schema.json", &spec::schema_text());
     place.run(&["init", models, "-o", "a/b/z.yaml"]).expect_code(0);
     assert_eq!(schema_of("a/b/z.yaml"), "../../schemas/experiment.schema.json");
 }

@@ -4,9 +4,9 @@
 use std::fs::File;
 use std::path::Path;
 
+use files::array::{Array, write_npy};
 use onnx::ElementType;
 use onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
-use perfrun::internals::data::array::{Array, write_npy};
 
 use crate::need::{self, need};
 use crate::support::Workplace;

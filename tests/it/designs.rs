@@ -5,11 +5,11 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use perfrun::internals::judge::compare::judge;
-use perfrun::internals::judge::summary::summarize;
-use perfrun::internals::record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, StoredRun};
+use base::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
+use judge::compare::judge;
+use judge::summary::summarize;
 use perfrun::internals::run::{Provenance, create, prepare};
-use perfrun::internals::vocabulary::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
+use record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, StoredRun};
 use rustix::process::Signal;
 use statistics::{Verdict, paired_slice_ratio};
 
@@ -26,13 +26,13 @@ fn begin(text: &str) -> (Workplace, PathBuf) {
 /// As [`begin`], of the specification that is there.
 pub fn begin_in(place: &Workplace) -> PathBuf {
     let path = place.path("x.yaml");
-    let spec = perfrun::internals::spec::load(&path, &[]).unwrap();
+    let spec = spec::load(&path, &[]).unwrap();
     let provenance = Provenance {
         spec: &spec,
         spec_path: &path,
         overrides: &[],
         restrictions: Vec::new(),
-        host: perfrun::internals::machine::host::describe(),
+        host: base::machine::host::describe(),
         others_cpus: 0.0,
         libraries: &Default::default(),
         command: "perfrun x.yaml".to_owned(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use perfrun::internals::results::{Cell, Results, read};
+use judge::results::{Cell, Results, read};
 
 use crate::need::{self, need};
 use crate::support::{Done, Workplace};
@@ -31,7 +31,7 @@ fn results(place: &Workplace) -> Results {
 }
 
 fn cell<'a>(results: &'a Results, device: &str) -> &'a Cell {
-    use perfrun::internals::experiment::Axis;
+    use experiment::Axis;
     results.cells.iter().find(|cell| cell.names[Axis::Devices] == device).unwrap()
 }
 
@@ -118,7 +118,7 @@ fn without_a_driver_webgpu_is_skipped_and_the_cpu_measured() {
     let results = results(&place);
     assert_eq!(cell(&results, "cpu").metrics["latency_ns"].n, 2);
     let skipped = cell(&results, "webgpu").skipped.as_ref().unwrap();
-    assert_eq!(skipped.code, perfrun::internals::plan::SkipKind::Device);
+    assert_eq!(skipped.code, plan::SkipKind::Device);
     let required = with_driver(place.command(&["x.yaml", "--require-devices"]), Path::new("/there/is/none.json"));
     assert!(required.expect_code(2).stderr.contains("--require-devices"));
 }
@@ -138,7 +138,7 @@ fn a_plug_in_says_which_devices_it_finds() {
     place.run(&["x.yaml"]).expect_code(0);
     let results = results(&place);
     let of = |device: &str, variant: &str| {
-        use perfrun::internals::experiment::Axis;
+        use experiment::Axis;
         let is_it = |cell: &&Cell| cell.names[Axis::Devices] == device && cell.names[Axis::Variants] == variant;
         results.cells.iter().find(is_it).unwrap()
     };

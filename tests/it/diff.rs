@@ -110,12 +110,12 @@ fn what_is_printed_for_programs_is_as_its_schema_says() {
     let repository = Repository::new(SPEC);
     repository.change("scale: 0.5", "scale: 0.65");
     repository.commit("slower");
-    let schema = perfrun::internals::diff::schema_text();
+    let schema = judge::diff::schema_text();
     check_schema(&repository.diff(&["HEAD~1", "--gate", "--json"]).expect_code(4).stdout, &schema);
     let history = repository.0.run(&["history", "x", "--json"]).expect_code(0).stdout;
-    check_schema(&history, &perfrun::internals::history::schema_text());
+    check_schema(&history, &judge::history::schema_text());
     let reproduction = repository.0.run(&["reproduce", "reports/x", "--json"]).expect_code(0).stdout;
-    check_schema(&reproduction, &perfrun::internals::diff::reproduction_schema_text());
+    check_schema(&reproduction, &report::reproduction::schema_text());
 }
 
 #[test]

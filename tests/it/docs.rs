@@ -22,32 +22,29 @@ pub(crate) fn check_generated(path: &str, expected: &str) {
 
 #[test]
 fn schemas_are_current() {
-    check_generated("schemas/experiment.schema.json", &perfrun::internals::spec::schema_text());
-    check_generated("schemas/results.schema.json", &perfrun::internals::results::schema_text());
-    check_generated("schemas/diff.schema.json", &perfrun::internals::diff::schema_text());
-    check_generated("schemas/history.schema.json", &perfrun::internals::history::schema_text());
-    check_generated("schemas/reproduction.schema.json", &perfrun::internals::diff::reproduction_schema_text());
-    check_generated("schemas/worker.schema.json", &perfrun::internals::worker::protocol::schema_text());
+    check_generated("schemas/experiment.schema.json", &spec::schema_text());
+    check_generated("schemas/results.schema.json", &judge::results::schema_text());
+    check_generated("schemas/diff.schema.json", &judge::diff::schema_text());
+    check_generated("schemas/history.schema.json", &judge::history::schema_text());
+    check_generated("schemas/reproduction.schema.json", &report::reproduction::schema_text());
+    check_generated("schemas/worker.schema.json", &worker::protocol::schema_text());
 }
 
 #[test]
 fn the_reference_is_current() {
-    check_generated("docs/reference/spec.md", &perfrun::internals::spec::reference_markdown());
-    check_generated("docs/reference/template.md", &perfrun::internals::report::template_reference());
-    check_generated("docs/reference/spec-full.yaml", &perfrun::internals::spec::full_example());
-    check_generated("docs/reference/results.md", &perfrun::internals::results::reference_markdown());
-    check_generated("docs/reference/codes.md", &perfrun::internals::vocabulary::code::reference_markdown());
-    check_generated("docs/reference/worker-protocol.md", &perfrun::internals::worker::protocol::reference_markdown());
-    check_generated("docs/reference/exit-codes.md", &perfrun::internals::ui::error::exit_codes_markdown());
+    check_generated("docs/reference/spec.md", &spec::reference_markdown());
+    check_generated("docs/reference/template.md", &report::template_reference());
+    check_generated("docs/reference/spec-full.yaml", &spec::full_example());
+    check_generated("docs/reference/results.md", &judge::results::reference_markdown());
+    check_generated("docs/reference/codes.md", &base::code::reference_markdown());
+    check_generated("docs/reference/worker-protocol.md", &worker::protocol::reference_markdown());
+    check_generated("docs/reference/exit-codes.md", &perfrun::ui::error::exit_codes_markdown());
 }
 
 #[test]
 fn every_metric_is_in_the_reference() {
     let record = std::fs::read_to_string(root().join("docs/reference/record.md")).unwrap();
-    for metric in perfrun::internals::vocabulary::metric::METRICS
-        .iter()
-        .chain(perfrun::internals::vocabulary::metric::ENVIRONMENT)
-    {
+    for metric in base::metric::METRICS.iter().chain(base::metric::ENVIRONMENT) {
         assert!(record.contains(&format!("`{}`", metric.name)), "record.md does not have {}", metric.name);
     }
 }
@@ -55,7 +52,7 @@ fn every_metric_is_in_the_reference() {
 /// What the code decides by stands in the documents too, in the same numbers and words.
 #[test]
 fn documents_say_when_outputs_agree() {
-    let share = 100.0 * perfrun::internals::experiment::FidelityLimits::LEAST_TOP1;
+    let share = 100.0 * experiment::FidelityLimits::LEAST_TOP1;
     let precision = std::fs::read_to_string(root().join("docs/concepts/precision.md")).unwrap();
     let accuracy = std::fs::read_to_string(root().join("docs/concepts/accuracy.md")).unwrap();
     assert!(precision.contains(&format!("at least {share} % of the items keep their top class")));
@@ -63,10 +60,7 @@ fn documents_say_when_outputs_agree() {
     let reference = std::fs::read_to_string(root().join("docs/reference/spec.md")).unwrap();
     assert!(reference.contains(&format!("Default: `{share}%` for items of a dataset")));
     for text in [precision, accuracy] {
-        assert!(text.contains(&format!(
-            "close on random data, {}",
-            perfrun::internals::quality::fidelity::ACCURACY_NOT_MEASURED
-        )));
+        assert!(text.contains(&format!("close on random data, {}", quality::fidelity::ACCURACY_NOT_MEASURED)));
     }
 }
 
@@ -79,7 +73,7 @@ fn every_experiment_is_valid() {
         .collect();
     assert!(specs.len() >= 2);
     for spec in specs {
-        let loaded = perfrun::internals::spec::load(&spec, &[]);
+        let loaded = spec::load(&spec, &[]);
         assert!(loaded.is_ok_and(|loaded| loaded.warnings.is_empty()), "{} is not valid", spec.display());
     }
 }
@@ -92,7 +86,7 @@ fn as_spelt(text: &str) -> serde_json::Value {
 
 /// What the published schema says of a text that perfrun has not read.
 fn violations(text: &str) -> Vec<String> {
-    let schema = serde_json::from_str(&perfrun::internals::spec::schema_text()).unwrap();
+    let schema = serde_json::from_str(&spec::schema_text()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let value = as_spelt(text);
     validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect()
@@ -116,7 +110,7 @@ fn scalars_stand_for_texts_in_other_validators_as_in_perfrun() {
                 compare: { baseline: { variant: 3 } }\ngoals: [{ name: 6, metric: latency, max: 20ms, where: { model: true } }]\n\
                 tables: [{ name: 5, rows: [model, variant, runtime] }]\n";
     assert!(as_spelt(text)["name"].is_number() && as_spelt(text)["models"][1]["name"].is_boolean());
-    let loaded = perfrun::internals::spec::parse("x.yaml", text, root(), &[]);
+    let loaded = spec::parse("x.yaml", text, root(), &[]);
     assert!(loaded.is_ok(), "{:?}", loaded.err());
     assert_eq!(violations(text), Vec::<String>::new());
     let paths = "models: [{ path: 1, url: 2, files: { int8: 3 }, dataset: { file: 4, labels: 5, output: 6, score: [7] } }]\n\
@@ -141,7 +135,7 @@ fn every_specification_in_the_documents_is_valid() {
         for text in fenced(&std::fs::read_to_string(&path).unwrap(), "yaml") {
             if text.starts_with("# spec") {
                 let folder = root().join("experiments");
-                let loaded = perfrun::internals::spec::parse(&path.display().to_string(), &text, &folder, &[]);
+                let loaded = spec::parse(&path.display().to_string(), &text, &folder, &[]);
                 assert!(loaded.is_ok(), "{}: {:?}\n{text}", path.display(), loaded.err());
                 checked += 1;
             }

@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use experiment::Values;
+use files::array::{Array, write_npy};
 use half::f16;
 use onnx::ElementType;
-use perfrun::internals::data::array::{Array, write_npy};
-use perfrun::internals::experiment::Values;
-use perfrun::internals::record::Arm;
-use perfrun::internals::worker::backend::TensorRequest;
-use perfrun::internals::worker::read_outputs;
+use record::Arm;
+use worker::backend::TensorRequest;
+use worker::read_outputs;
 
 use crate::need::need;
 use crate::onnxruntime::run_model;

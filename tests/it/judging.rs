@@ -3,7 +3,7 @@
 //!
 //! Everything is seeded. The figures of each simulation stand in the message of its assertion.
 
-use perfrun::internals::experiment::Runs;
+use experiment::Runs;
 use statistics::interim::InterimAnalyses;
 use statistics::planning::{detectable_effect, typical_deviation};
 use statistics::trimmed_mean::trimmed_mean;

@@ -4,11 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use perfrun::internals::experiment::{Experiment, Grade, Margin, QUICK_MARGIN, Runs, Stop, Warmup};
-use perfrun::internals::judge::diagnosis::{HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
-use perfrun::internals::vocabulary::code::{Carrier, Code, RUNS_APART, percent, spelt};
-use perfrun::internals::vocabulary::quantity::Nanos;
-use perfrun::internals::worker::measure::{settle, stop, warm};
+use base::code::{Carrier, Code, RUNS_APART, percent, spelt};
+use base::quantity::Nanos;
+use experiment::{Experiment, Grade, Margin, QUICK_MARGIN, Runs, Stop, Warmup};
+use judge::diagnosis::{HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
 use statistics::density::MULTIMODAL_MINIMUM;
 use statistics::outlier::{FIRST_SAMPLE_SLOW, slow_deviations};
 use statistics::planning::MINIMUM_RUNS;
@@ -17,6 +16,7 @@ use statistics::run_groups::LEAST_DISTANCE;
 use statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
 use statistics::steady::{self, DRIFT_ERRORS, DRIFT_FLOOR, LEAST_DIFFERENCE};
 use walkdir::WalkDir;
+use worker::measure::{settle, warm};
 
 use crate::docs::check_generated;
 
@@ -36,7 +36,7 @@ fn documents() -> Vec<PathBuf> {
 
 fn defaults() -> Experiment {
     let text = "backend: mock\nmodels: m";
-    perfrun::internals::spec::parse("x.yaml", text, Path::new("."), &[]).unwrap().experiment
+    spec::parse("x.yaml", text, Path::new("."), &[]).unwrap().experiment
 }
 
 /// `300 ms`, as prose has it.
@@ -145,7 +145,7 @@ fn stopping() -> String {
         ("most samples", format!("{},{:03}", max_samples / 1000, max_samples % 1000)),
         ("shortest time", spaced(min_time)),
         ("longest time", spaced(max_time)),
-        ("fewest samples of a slow model", stop::LEAST_SAMPLES.to_string()),
+        ("fewest samples of a slow model", experiment::Stop::LEAST_SAMPLES.to_string()),
     ];
     pairs(["bound", "default"], &rows)
 }
@@ -313,7 +313,7 @@ fn documents_name_no_code_that_there_is_not() {
         let text = std::fs::read_to_string(root().join(&path)).unwrap();
         for word in text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
             let is_code = word.starts_with("W_") || word.starts_with("E_");
-            let is_known = perfrun::internals::vocabulary::code::by_name(word).is_some();
+            let is_known = base::code::by_name(word).is_some();
             assert!(!is_code || is_known, "{} names {word}", path.display());
         }
     }

@@ -1,7 +1,7 @@
 //! From YAML to report: what a device did while it was measured, on a GPU that a script plays.
 
-use perfrun::internals::judge::summary::summarize;
-use perfrun::internals::record::{Arm, Record};
+use judge::summary::summarize;
+use record::{Arm, Record};
 
 use crate::need::need;
 use crate::support::Workplace;

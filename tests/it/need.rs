@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, OnceLock};
 
-use perfrun::internals::experiment::{Package, Plugin};
-use perfrun::internals::prepare::runtime::{self, Library, RuntimeError};
+use experiment::{Package, Plugin};
+use prepare::runtime::{self, Library, RuntimeError};
 
 use crate::check_it_yourself;
 

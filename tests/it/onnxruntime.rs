@@ -5,14 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use assert_cmd::cargo::CommandCargoExt;
+use base::quantity::Nanos;
+use experiment::{Stop, Values, Warmup};
 use onnx::ElementType;
-use perfrun::internals::experiment::{Stop, Values, Warmup};
-use perfrun::internals::record::{Arm, Outcome};
-use perfrun::internals::vocabulary::quantity::Nanos;
-use perfrun::internals::worker::backend::{
-    BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest,
-};
-use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
+use record::{Arm, Outcome};
+use worker::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
+use worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, read_outputs, run};
 
 use crate::need::need;
 use crate::support::Workplace;
@@ -171,7 +169,7 @@ fn a_stale_shape_of_an_output_is_the_runtimes_to_warn_of() {
     assert_eq!(done.failure, None);
     assert!(done.data.measured.len() >= 20);
     assert_eq!(done.data.output_hash, done.data.output_hash_after);
-    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    let outputs = worker::read_outputs(folder.path()).unwrap();
     assert_eq!(outputs[0][0].shape, [2, 3]);
 }
 
@@ -182,7 +180,7 @@ fn texts_sequences_and_maps_are_measured_and_read() {
     let (done, folder) = run_model(need!(onnxruntime), &file, vec![x]);
     assert_eq!(done.failure, None);
     assert!(done.data.measured.len() >= 20);
-    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    let outputs = worker::read_outputs(folder.path()).unwrap();
     let names: Vec<&str> = outputs[0].iter().map(|output| output.name.as_str()).collect();
     assert_eq!(names, ["label", "probabilities", "scores"]);
     let [label, probabilities, scores] = &outputs[0][..] else { panic!("{names:?}") };
@@ -199,7 +197,7 @@ fn classes_indices_masks_parts_and_optional_outputs_are_read() {
     let file = model("tests/fixtures/models/classes_and_indices.onnx");
     let (done, folder) = run_model(need!(onnxruntime), &file, vec![x]);
     assert_eq!(done.failure, None);
-    let outputs = perfrun::internals::worker::read_outputs(folder.path()).unwrap();
+    let outputs = worker::read_outputs(folder.path()).unwrap();
     assert_eq!(outputs.len(), 8);
     let shapes: Vec<(&str, &[u64])> =
         outputs[0].iter().map(|output| (output.name.as_str(), output.shape.as_slice())).collect();
@@ -345,7 +343,7 @@ fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
     assert!(done.stdout.contains("mlp  fp32") && done.stdout.contains("     int8"), "{}", done.stdout);
     assert!(done.stderr.contains("keep it    perfrun init mlp.onnx"), "{}", done.stderr);
     assert!(done.stderr.contains("inputs     batch 1; `--set inputs.NAME=SIZE` changes one"), "{}", done.stderr);
-    let has_threads = perfrun::internals::machine::host::describe().default_threads() > 1;
+    let has_threads = base::machine::host::describe().default_threads() > 1;
     assert_eq!(done.stdout.contains("int8-t1"), has_threads, "{}", done.stdout);
     let mut left: Vec<_> = std::fs::read_dir(place.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use perfrun::internals::results::{Cell, Results, read};
+use judge::results::{Cell, Results, read};
 use rustix::process::Signal;
 
 use crate::need::need;

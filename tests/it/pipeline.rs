@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use perfrun::internals::judge::compare::{Comparison, judge};
-use perfrun::internals::judge::summary::summarize;
-use perfrun::internals::record::{Arm, LocalPaths, Outcome, Record};
-use perfrun::internals::worker::backend::FailureKind;
+use judge::compare::{Comparison, judge};
+use judge::summary::summarize;
+use record::{Arm, LocalPaths, Outcome, Record};
 use rustix::process::{Pid, Signal, kill_process};
 use statistics::paired::Verdict;
+use worker::backend::FailureKind;
 
 use crate::support::Workplace;
 
@@ -380,7 +380,7 @@ fn a_report_of_another_machine_is_not_overwritten() {
     let place = Workplace::with_spec(&two("1%", 1.0).replace("runs: 10", "runs: 2"));
     place.run(&["x.yaml"]).expect_code(0);
     let path = place.path("reports/x/results.json");
-    let mut results = perfrun::internals::results::read(&path).unwrap();
+    let mut results = judge::results::read(&path).unwrap();
     let machine = results.provenance.machine.clone();
     results.provenance.frame.insert("cpu".to_owned(), "Another CPU".into());
     place.write("reports/x/results.json", &results.to_json());
@@ -388,13 +388,13 @@ fn a_report_of_another_machine_is_not_overwritten() {
     assert!(done.stderr.contains("was measured on another machine (cpu: Another CPU, here "), "{}", done.stderr);
     assert!(place.path(&format!("reports/x@{machine}/report.md")).is_file());
     place.run(&["x.yaml", "--replace"]).expect_code(0);
-    assert_ne!(perfrun::internals::results::read(&path).unwrap(), results);
+    assert_ne!(judge::results::read(&path).unwrap(), results);
     // Another installation of the same machine.
-    results = perfrun::internals::results::read(&path).unwrap();
+    results = judge::results::read(&path).unwrap();
     results.provenance.context.insert("host".to_owned(), "ffffffff".into());
     place.write("reports/x/results.json", &results.to_json());
     place.run(&["x.yaml"]).expect_code(0);
-    assert_ne!(perfrun::internals::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
+    assert_ne!(judge::results::read(&path).unwrap().provenance.context["host"], "ffffffff");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use perfrun::internals::record::Outcome;
+use record::Outcome;
 
 use crate::need::need;
 use crate::support::Workplace;
@@ -247,7 +247,7 @@ fn mistakes_of_published_benchmarks_are_told() {
         );
         let done = place.run(&["x.yaml"]);
         let record = std::fs::read_dir(place.path(".perfrun/records/x")).unwrap().next().unwrap().unwrap().path();
-        let record = perfrun::internals::record::Record::open(&record).unwrap();
+        let record = record::Record::open(&record).unwrap();
         let of_block = record.runs.last().unwrap();
         let codes = &of_block.warnings;
         let failed =

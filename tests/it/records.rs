@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use perfrun::internals::record::{Arm, PassFindings, Record};
+use record::{Arm, PassFindings, Record};
 
 use crate::accuracy::scored;
 use crate::designs::begin_in;
@@ -22,7 +22,7 @@ fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
     for name in ["sessions.json", "budget.json", "complete.json", "passes/rehearsal.json", "passes/outputs.json"] {
         let text = std::fs::read_to_string(folder.join(name)).unwrap();
         let content: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(content["format"], perfrun::internals::record::FORMAT, "{name}");
+        assert_eq!(content["format"], record::FORMAT, "{name}");
         std::fs::write(folder.join(name), text.replacen("\"format\": ", "\"format\": 9", 1)).unwrap();
         assert!(Record::open(&folder).unwrap_err().to_string().contains("has format 9"), "{name}");
         std::fs::write(folder.join(name), text).unwrap();

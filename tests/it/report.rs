@@ -9,12 +9,12 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use perfrun::internals::experiment::{Axis, Grade};
-use perfrun::internals::judge::compare::{Comparison, Judged};
-use perfrun::internals::judge::summary::Summary;
-use perfrun::internals::report::page::Overview;
-use perfrun::internals::report::{Format, compose, write};
-use perfrun::internals::spec::explain::explain;
+use experiment::{Axis, Grade};
+use judge::compare::{Comparison, Judged};
+use judge::summary::Summary;
+use report::page::Overview;
+use report::{Format, compose, write};
+use spec::explain::explain;
 
 use crate::support::check_snapshot;
 use fixture::{Axes, Behaviour, Fixture, Texts, usual};
@@ -76,7 +76,7 @@ fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| perfrun::internals::judge::summary::summarize(&fixture.manifest, &fixture.runs))
+            pool.install(|| judge::summary::summarize(&fixture.manifest, &fixture.runs))
         };
         assert_eq!(of(1), of(8), "{name}");
     }
@@ -88,16 +88,14 @@ fn the_number_of_threads_changes_nothing() {
 fn between_blocks_only_what_the_table_shows_is_judged() {
     for (name, fixture) in all() {
         let manifest = &fixture.manifest;
-        let brief = perfrun::internals::judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
-        let verdicts = perfrun::internals::judge::compare::verdicts(&fixture.manifest, &brief);
-        let percentiles = |cell: &perfrun::internals::judge::summary::CellSummary| {
-            cell.latency.as_ref().map_or(0, |l| l.percentiles.len())
-        };
+        let brief = judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
+        let verdicts = judge::compare::verdicts(&fixture.manifest, &brief);
+        let percentiles = |cell: &judge::summary::CellSummary| cell.latency.as_ref().map_or(0, |l| l.percentiles.len());
         assert!(brief.cells.iter().all(|cell| percentiles(cell) <= 1), "{name}");
         // What bounds a cell is told when all of it is measured.
         let overview = |summary: &Summary, comparisons: &[Comparison]| {
             let judged = Judged { comparisons: comparisons.to_vec(), ..Judged::default() };
-            Overview::new(&perfrun::internals::results::results(manifest, summary, &judged), &|_| false)
+            Overview::new(&judge::results::results(manifest, summary, &judged), &|_| false)
         };
         let mut shown = fixture.summary.shown();
         shown.cells.iter_mut().for_each(|cell| cell.diagnosis = Default::default());
@@ -130,7 +128,7 @@ fn the_header_says_the_threads_that_cells_use() {
 fn results_read_back_as_they_are() {
     for (name, fixture) in all() {
         let text = fixture.render().json;
-        let results = perfrun::internals::results::parse(Path::new("results.json"), &text).unwrap();
+        let results = judge::results::parse(Path::new("results.json"), &text).unwrap();
         assert_eq!(results, fixture.results(), "{name}");
         assert_eq!(results.to_json(), text, "{name}");
     }
@@ -149,7 +147,7 @@ fn a_report_is_made_from_its_results_alone() {
     let formats: Vec<Format> = Format::all().collect();
     for (name, fixture) in all() {
         let results = fixture.results();
-        let committed = perfrun::internals::results::parse(Path::new("results.json"), &results.to_json()).unwrap();
+        let committed = judge::results::parse(Path::new("results.json"), &results.to_json()).unwrap();
         let of_record = compose(&results, Some(&fixture.runs)).render(&formats).unwrap();
         let of_results = compose(&committed, None).render(&formats).unwrap();
         assert_eq!(of_record.plots, of_results.plots, "{name}");
@@ -175,7 +173,7 @@ fn every_committed_report_can_be_rendered_again() {
     let committed: Vec<_> = found.filter(|entry| entry.file_name() == "results.json").collect();
     assert!(committed.len() >= 4, "{committed:?}");
     for file in committed {
-        let results = perfrun::internals::results::read(file.path()).unwrap();
+        let results = judge::results::read(file.path()).unwrap();
         let rendered = compose(&results, None).render(&Format::all().collect::<Vec<_>>()).unwrap();
         let page = String::from_utf8_lossy(&rendered.files[0].1);
         assert!(page.contains(&results.experiment), "{}:\n{page}", file.path().display());
@@ -357,7 +355,7 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
     assert!(page.contains("\nTrade-offs\n") && page.contains("| frontier |"), "{page}");
     assert!(weighed.figures().iter().any(|(file, _)| file.starts_with("tradeoff")));
     let mut alone = fixture(true);
-    alone.fail_rehearsal("m/b1/b/cpu", perfrun::internals::worker::backend::FailureKind::Operator, "no kernel", None);
+    alone.fail_rehearsal("m/b1/b/cpu", worker::backend::FailureKind::Operator, "no kernel", None);
     let rendered = alone.summarized().render();
     let words = "has nothing to compare: no two interchangeable cells have latency and peak memory.";
     assert!(rendered.page.contains(words), "{}", rendered.page);
@@ -367,15 +365,15 @@ fn pareto_weighs_two_cells_and_says_where_it_weighs_nothing() {
 fn a_coefficient_of_variation_is_shown_in_percent() {
     let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b"], devices: &["cpu"], runs: 8 };
     let mut fixture = Fixture::new("cv", &axes, |path| usual(if path.contains("/b/") { 1e6 } else { 2e6 }, 80));
-    let metric: perfrun::internals::vocabulary::metric::MetricReference = "latency.cv".parse().unwrap();
-    let of = perfrun::internals::experiment::Selector(Default::default());
-    let bound = perfrun::internals::experiment::Bound { metric, min: None, max: Some(0.05), of };
+    let metric: base::metric::MetricReference = "latency.cv".parse().unwrap();
+    let of = experiment::Selector(Default::default());
+    let bound = experiment::Bound { metric, min: None, max: Some(0.05), of };
     let experiment = &mut fixture.manifest.experiment;
     experiment.pareto = vec![metric, "peak_rss".parse().unwrap()];
-    experiment.goals = vec![perfrun::internals::experiment::Goal { name: None, bound }];
-    experiment.tables = vec![perfrun::internals::experiment::TableSpec {
+    experiment.goals = vec![experiment::Goal { name: None, bound }];
+    experiment.tables = vec![experiment::TableSpec {
         name: "t".to_owned(),
-        rows: vec![perfrun::internals::experiment::Axis::Variants],
+        rows: vec![experiment::Axis::Variants],
         columns: Vec::new(),
         show: vec![metric],
     }];
@@ -441,7 +439,7 @@ fn what_runs_met_on_the_machine_is_shown_where_a_code_rests_on_it() {
     for retired in ["W_DRIFT", "W_OUTLIERS", "W_WARMUP_TREND", "W_PRECISION_NOT_REACHED", "does not know"] {
         assert!(!page.contains(retired) && !rendered.json.contains(retired), "{retired}");
     }
-    let results = perfrun::internals::results::parse(Path::new("results.json"), &rendered.json).unwrap();
+    let results = judge::results::parse(Path::new("results.json"), &rendered.json).unwrap();
     assert_eq!(results.detectable_effect.noisy_runs, 8);
     let cell = &results.cells[3];
     assert!(cell.environment.contains_key("steal_ratio") && !cell.metrics.contains_key("steal_ratio"));
@@ -495,7 +493,7 @@ fn a_rerun_with_nothing_changed_hardly_alters_the_page() {
             (false, _) => usual(271.0e6, 60),
         };
         let fixture = Fixture::rerun(fixture::experiment("rerun", &axes), seed, behaviour);
-        let mut fixture = fixture.with_control(perfrun::internals::experiment::Aa::Auto, 1.0);
+        let mut fixture = fixture.with_control(experiment::Aa::Auto, 1.0);
         fixture.manifest.record = format!("20261120T101112Z-{seed:08x}");
         fixture.summarized().render().markdown
     };

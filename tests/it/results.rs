@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use perfrun::internals::experiment::Axis;
-use perfrun::internals::plan::SkipKind;
-use perfrun::internals::results::{self, Status};
-use perfrun::internals::spec::explain::explain;
+use experiment::Axis;
+use judge::results::{self, Status};
+use plan::SkipKind;
 use serde_json::{Value, json};
+use spec::explain::explain;
 
 use crate::check_it_yourself::{ask, python};
 use crate::need::need;
@@ -216,7 +216,7 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
         ),
         "{csv}"
     );
-    let documented = perfrun::internals::results::reference_markdown();
+    let documented = judge::results::reference_markdown();
     for column in csv.lines().next().unwrap().split(',') {
         assert!(documented.contains(&format!("`{column}`")), "{column} in docs/reference/results.md");
         explain(column).unwrap();
@@ -237,8 +237,7 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
         judged.verdict.name()
     );
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
-    let table =
-        perfrun::internals::data::table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
+    let table = table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
     assert_eq!(table.height(), rows);
     // The same from the record.
     let record = place.record_folder("x");

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use perfrun::internals::experiment::Axis;
-use perfrun::internals::record::{Arm, Outcome, Record};
+use experiment::Axis;
+use record::{Arm, Outcome, Record};
 
 use crate::need::need;
 use crate::support::Workplace;
@@ -33,7 +33,7 @@ fn runtimes_are_compared_where_variants_are_not() {
     assert_eq!(references, [(1, 0), (3, 2)]);
     let report = place.page("reports/x");
     assert!(report.contains("| input | runtime | latency | against old |"), "{report}");
-    let results = perfrun::internals::results::read(&place.path("reports/x/results.json")).unwrap();
+    let results = judge::results::read(&place.path("reports/x/results.json")).unwrap();
     let runtimes: Vec<&str> = results.cells.iter().map(|cell| cell.names[Axis::Runtimes].as_str()).collect();
     assert_eq!(runtimes, ["old", "new", "old", "new"]);
 }

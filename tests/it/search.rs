@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perfrun::internals::record::{Arm, Outcome, Record};
+use record::{Arm, Outcome, Record};
 
 use crate::designs::begin_in;
 use crate::support::{Workplace, check_snapshot};
@@ -30,8 +30,7 @@ fn found(record: &Record) -> BTreeMap<String, (u64, Vec<u64>)> {
 fn skipped(record: &Record) -> (Vec<(String, String)>, usize) {
     let plan = &record.manifest.plan;
     let skips = plan.cells.iter().filter_map(|cell| Some((plan.path(cell), plan.skip(cell)?.reason.clone())));
-    let completed =
-        |run: &&perfrun::internals::record::StoredRun| run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let completed = |run: &&record::StoredRun| run.arm == Arm::Main && run.outcome == Outcome::Completed;
     (skips.collect(), record.runs.iter().filter(completed).count())
 }
 

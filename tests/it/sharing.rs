@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use perfrun::internals::record::Record;
+use record::Record;
 use serde_json::Value;
 
 use crate::support::{Done, Workplace};

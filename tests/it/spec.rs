@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
-use perfrun::internals::spec::{self, SpecError};
 use proptest::prelude::*;
+use spec::{self, SpecError};
 
 use crate::support::check_snapshot;
 
@@ -198,7 +198,7 @@ proptest! {
             Err(error) => panic!("{text}\n{}", render(&error)),
         };
         let json = serde_json::to_string(&loaded.experiment).expect("an experiment is JSON");
-        let read: perfrun::internals::experiment::Experiment = serde_json::from_str(&json).expect("and reads back");
+        let read: experiment::Experiment = serde_json::from_str(&json).expect("and reads back");
         prop_assert_eq!(read, loaded.experiment);
         // An override meets the margin in every shape.
         let again = spec::parse("x.yaml", &text, Path::new(""), &["compare.margin.default=2%".to_owned()]);

@@ -6,8 +6,8 @@ mod vectors;
 use std::fmt::Write;
 use std::path::Path;
 
-use perfrun::internals::stat::{self, Series, StatOptions};
-use perfrun::internals::ui;
+use judge::stat::{self, Series, StatOptions};
+use perfrun::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use assert_cmd::cargo::CommandCargoExt;
-use perfrun::internals::record::Record;
+use record::Record;
 use tempfile::TempDir;
 
 /// A temporary folder that is a root of its own.

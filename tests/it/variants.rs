@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use perfrun::internals::data::digest;
-use perfrun::internals::record::{Outcome, VariantOrigin};
+use files::digest;
+use record::{Outcome, VariantOrigin};
 
 use crate::need::need;
 use crate::support::Workplace;
@@ -187,11 +187,7 @@ fn what_is_chosen_for_a_step_of_a_decoder_runs() {
 fn cache(place: &Workplace) -> std::path::PathBuf {
     let folder = place.path("cache");
     std::fs::create_dir_all(&folder).unwrap();
-    std::os::unix::fs::symlink(
-        perfrun::internals::prepare::runtime::cache_folder().join("runtimes"),
-        folder.join("runtimes"),
-    )
-    .unwrap();
+    std::os::unix::fs::symlink(prepare::runtime::cache_folder().join("runtimes"), folder.join("runtimes")).unwrap();
     folder
 }
 

@@ -3,13 +3,11 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use perfrun::internals::experiment::{Calibration, Mock, Stop, Warmup};
-use perfrun::internals::vocabulary::quantity::Nanos;
-use perfrun::internals::worker::backend::{
-    BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, ProgramRequest,
-};
-use perfrun::internals::worker::protocol::Command;
-use perfrun::internals::worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
+use base::quantity::Nanos;
+use experiment::{Calibration, Mock, Stop, Warmup};
+use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, ProgramRequest};
+use worker::protocol::Command;
+use worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
 
 use crate::support::Workplace;
 
@@ -205,11 +203,8 @@ fn a_command_that_was_not_announced_is_never_sent() {
     let interrupts = Interrupts::never().unwrap();
     let launch = parrot(&place, &[HELLO, READY, "it was sent"].map(str::to_owned));
     let mut session = WorkerSession::start(launch, &interrupts, 1);
-    let evaluate = Command::Evaluate {
-        data: perfrun::internals::worker::Data { feeds: Vec::new(), items: 1 },
-        items_in_file: 1,
-        path: String::new(),
-    };
+    let evaluate =
+        Command::Evaluate { data: worker::Data { feeds: Vec::new(), items: 1 }, items_in_file: 1, path: String::new() };
     let outcome = session.prepare(request(), &mut || {}).and_then(|()| session.ask(&evaluate, &mut || {}));
     broken(session.end(outcome, &mut || {}).unwrap().failure, "bad 1 does not understand `evaluate`");
 }

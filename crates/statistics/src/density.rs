@@ -72,7 +72,7 @@ pub fn density(values: &[f64], grid_points: usize) -> Vec<(f64, f64)> {
 }
 
 /// The modes of the density. `None` without spread or for values that are not finite.
-pub fn modality(values: &[f64]) -> Option<Modality> {
+pub(crate) fn modality(values: &[f64]) -> Option<Modality> {
     let ordered = sorted(values);
     let bandwidth = silverman_bandwidth_sorted(&ordered)?;
     let curve = curve(&ordered, bandwidth, MODE_GRID);

@@ -110,7 +110,7 @@ fn excess_kurtosis(values: &[f64]) -> Option<f64> {
 
 /// The bimodality coefficient. Stored for readers who know it, not used: a single outlier pushes it over its
 /// threshold of 5/9 (method 5.3).
-pub fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
+pub(crate) fn bimodality_coefficient(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let (skewness, kurtosis) = (skewness(values)?, excess_kurtosis(values)?);
     Some((skewness * skewness + 1.0) / (kurtosis + 3.0 * (n - 1.0).powi(2) / ((n - 2.0) * (n - 3.0))))

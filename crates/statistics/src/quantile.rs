@@ -72,7 +72,7 @@ pub fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// The median and its standard error as if the values were independent and about normal in the middle (method 2.3).
-pub fn median_with_error(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn median_with_error(values: &[f64]) -> Option<(f64, f64)> {
     let center = median(values)?;
     let deviation = median_absolute_deviation(values)?;
     Some((center, MEDIAN_INEFFICIENCY * NORMAL_CONSISTENCY * deviation / (values.len() as f64).sqrt()))

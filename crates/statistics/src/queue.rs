@@ -22,7 +22,7 @@ pub fn poisson_arrivals(queries: usize, random: &mut Xoshiro256PlusPlus) -> Vec<
 
 /// Time from arrival to answer of each query, served first come, first served by so many servers; arrivals are multiplied
 /// by `gap` before (Lindley 1952 for one server, Kiefer and Wolfowitz 1955 for several).
-pub fn sojourn_times<'a>(
+pub(crate) fn sojourn_times<'a>(
     arrivals: &'a [f64],
     gap: f64,
     services: &'a [f64],

@@ -9,10 +9,10 @@ use super::autocorrelation::{effective_sample_size, mean_interval_at, quantile_i
 use super::interval::Interval;
 
 /// Fewer independent values than this say too little about their own spread.
-pub const MINIMUM_EFFECTIVE_SIZE: f64 = 30.0;
+pub(crate) const MINIMUM_EFFECTIVE_SIZE: f64 = 30.0;
 
 /// The first number of samples at which precision is checked.
-pub const FIRST_CHECK: usize = 50;
+pub(crate) const FIRST_CHECK: usize = 50;
 
 /// The location whose precision is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

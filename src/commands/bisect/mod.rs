@@ -16,18 +16,18 @@ use self::versions::{Tried, between, named, passed_over, search};
 use super::admission::Wishes;
 use super::records::results_of;
 use super::{measure, print, specs};
-use crate::experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
-use crate::record::ProjectRoot;
-use crate::report::format::{self, count, percent, speedup, verdict_of};
-use crate::results::{Cell, Compared, Estimated, Explained, LEAST_RUNS, OperatorDifference, Results};
 use crate::run::Job;
-use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::{BisectArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
-use crate::vocabulary::metric::{MetricReference, Unit};
-use crate::vocabulary::wording::{list, some};
-use crate::worker::Interrupts;
+use base::metric::{MetricReference, Unit};
+use base::wording::{list, some};
+use experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
+use judge::results::{Cell, Compared, Estimated, Explained, LEAST_RUNS, OperatorDifference, Results};
+use record::ProjectRoot;
+use report::format::{self, count, percent, speedup, verdict_of};
+use spec::Loaded;
+use worker::Interrupts;
 
 /// Neighbours that differ by less of the whole difference, by logarithms, are not all of it.
 const MOST_OF_IT: f64 = 0.8;

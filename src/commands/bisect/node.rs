@@ -7,11 +7,11 @@ use reading::yaml::scalar;
 use serde_json::{Map, Value, json};
 
 use crate::commands::inspect::{stem_of, write_node};
-use crate::experiment::{Experiment, Runtime};
-use crate::record::write_whole;
-use crate::results::Cell;
 use crate::ui::error::Error;
-use crate::vocabulary::printable::printable_line;
+use base::printable::printable_line;
+use experiment::{Experiment, Runtime};
+use judge::results::Cell;
+use record::write_whole;
 
 /// What the files are made of.
 pub(super) struct Culprit<'a> {
@@ -92,7 +92,6 @@ impl Culprit<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::spec;
 
     #[test]
     fn the_node_is_written_with_a_specification_of_it() {

@@ -1,8 +1,8 @@
 //! Which runtimes lie between two, and where the first bad one is.
 
-use crate::experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
-use crate::prepare::runtime::PINNED;
 use crate::ui::error::Error;
+use experiment::{OLDEST_RUNTIME, Package, Runtime, is_new_enough, version_numbers};
+use prepare::runtime::PINNED;
 
 /// What one runtime was found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,11 +12,11 @@ pub(super) use self::sides::read_results;
 use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;
 use self::sides::Sources;
-use crate::diff::page::{Page, Sentence};
-use crate::diff::{Accepted, Diff, DiffOptions, FailOn, GateRow, Gating, Held, Side, Spreads, diff};
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
+use judge::diff::{Accepted, Diff, DiffOptions, FailOn, GateRow, Gating, Held, Side, Spreads, diff};
+use report::diff::{Page, Sentence};
 
 /// A line at the end of a commit's message that accepts a row.
 const TRAILER: &str = "Perfrun-Accept";
@@ -152,7 +152,7 @@ fn is_gated(arguments: &DiffArgs) -> bool {
 
 fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Accepted]) -> Result<DiffOptions, Error> {
     let allowed = match arguments.allow.iter().any(|fact| fact == "all") {
-        true => crate::record::provenance::frame_names().into_iter().map(str::to_owned).collect(),
+        true => record::provenance::frame_names().into_iter().map(str::to_owned).collect(),
         false => arguments.allow.clone(),
     };
     let gating = is_gated(arguments).then(|| {

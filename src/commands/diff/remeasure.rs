@@ -9,18 +9,18 @@ use super::{Compared, terms};
 use crate::commands::admission::Wishes;
 use crate::commands::records::results_of;
 use crate::commands::{measure, specs};
-use crate::diff::{
-    Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
-};
-use crate::experiment::{self, AxisMap};
-use crate::plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
-use crate::results::{self, Results};
 use crate::run::{self, Prepared};
-use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
-use crate::worker::Interrupts;
+use experiment::{self, AxisMap};
+use judge::diff::{
+    Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
+};
+use judge::results::{self, Results};
+use plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
+use spec::Loaded;
+use worker::Interrupts;
 
 /// A specification of a side.
 struct Specified {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::sides::Reports;
-use crate::diff::Side;
 use crate::ui::error::Error;
+use judge::diff::Side;
 
 /// Reports that stand for each other on both sides.
 #[derive(Default)]

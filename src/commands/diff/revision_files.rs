@@ -4,13 +4,12 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use crate::data::digest;
-use crate::data::scratch::Scratch;
-use crate::experiment::is_glob;
-use crate::record::git::{Blob, Repository, Worktree};
-use crate::record::write_whole;
-use crate::spec;
 use crate::ui::error::Error;
+use experiment::is_glob;
+use files::digest;
+use files::scratch::Scratch;
+use record::git::{Blob, Repository, Worktree};
+use record::write_whole;
 
 /// Files of a revision in a folder that is removed with this.
 pub(super) struct RevisionFiles<'a> {

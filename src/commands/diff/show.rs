@@ -7,12 +7,12 @@ use reading::shell;
 use super::is_gated;
 use super::sides::Source;
 use crate::commands::step_summary;
-use crate::diff::page::{self, Experiments, Neighbours, Page, Sentence};
-use crate::diff::{Diff, FORMAT, Printed};
-use crate::record::write_whole;
 use crate::ui::cli::{DiffArgs, PageFormat};
 use crate::ui::error::Error;
 use crate::ui::{self, Ui};
+use judge::diff::{Diff, FORMAT, Printed};
+use record::write_whole;
+use report::diff::{self, Experiments, Neighbours, Page, Sentence};
 
 /// What there is to show.
 #[derive(Default)]
@@ -53,7 +53,7 @@ impl Shown {
             PageFormat::Junit => {
                 let experiments = Experiments { gone: &self.gone, new: &self.new, is_gone: self.is_gone };
                 let nothing = self.nothing.as_ref().map(|why| (why, self.is_broken));
-                page::junit(&self.diffs, &experiments, nothing)?
+                diff::junit(&self.diffs, &experiments, nothing)?
             }
             PageFormat::Json => {
                 let Shown { nothing, diffs, gone, new, is_fallen, .. } = self;

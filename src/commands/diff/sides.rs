@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use crate::commands::records::results_of_folder;
-use crate::diff::{Side, Stale};
-use crate::record::git::{Blob, GitError, Repository};
-use crate::record::{Manifest, ProjectRoot};
-use crate::results::{self, Results};
 use crate::ui::error::Error;
+use judge::diff::{Side, Stale};
+use judge::results::{self, Results};
+use record::git::{Blob, GitError, Repository};
+use record::{Manifest, ProjectRoot};
 
 use super::revision_files::RevisionFiles;
 use super::tree::{Tree, measured_specification};

@@ -7,13 +7,11 @@ use reading::plain_file;
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
-use crate::data::digest;
-use crate::diff::{Side, Stale};
-use crate::experiment::Experiment;
-use crate::plan;
-use crate::record::git::Blob;
-use crate::results::{self, GateAsked, Results};
-use crate::spec;
+use experiment::Experiment;
+use files::digest;
+use judge::diff::{Side, Stale};
+use judge::results::{self, GateAsked, Results};
+use record::git::Blob;
 
 /// Where the paths of a report lead.
 pub(super) enum Tree<'a> {

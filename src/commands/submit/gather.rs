@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::job::Job;
-use crate::data::scratch::Scratch;
-use crate::record::{FORMAT, Manifest, archive};
 use crate::ui::cli::Shard;
 use crate::ui::error::Error;
+use files::scratch::Scratch;
+use record::{FORMAT, Manifest, archive};
 
 /// What is there of each shard.
 pub(in crate::commands) struct Gathered {

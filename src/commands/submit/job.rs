@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
-use crate::record::ProjectRoot;
 use crate::ui::cli::Shard;
 use crate::ui::error::Error;
-use crate::vocabulary::quantity::Nanos;
+use base::quantity::Nanos;
+use record::ProjectRoot;
 
 /// `job.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,7 +103,7 @@ impl Job {
     /// When the file cannot be written.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let text = serde_json::to_vec_pretty(self).map_err(|error| Error::Internal(error.to_string()))?;
-        Ok(crate::record::write_whole(&folder.join(Self::FILE), &text)?)
+        Ok(record::write_whole(&folder.join(Self::FILE), &text)?)
     }
 
     /// The shards, in order.

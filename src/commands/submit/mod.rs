@@ -17,17 +17,17 @@ use reading::shell;
 use super::admission::executable;
 use super::shards::Division;
 use super::specs;
-use crate::data::digest;
-use crate::record::ProjectRoot;
-use crate::report::format::count;
 use crate::run::{Prepared, prepare};
-use crate::spec::Loaded;
 use crate::ui::Ui;
 use crate::ui::cli::{Engine, Overrides, SubmitArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::plan::PlannedShard;
 use crate::ui::submit::summary;
-use crate::worker::Interrupts;
+use files::digest;
+use record::ProjectRoot;
+use report::format::count;
+use spec::Loaded;
+use worker::Interrupts;
 
 use self::job::{Job, Planned, Submitted, Work, folder_of_jobs, jobs, shown};
 use self::status::Status;
@@ -206,7 +206,7 @@ impl Submission {
             return Ok(());
         }
         let script = self.folder.join("task.sh");
-        crate::record::write_whole(&script, slurm::task_script(&self.job, &self.folder, arguments).as_bytes())?;
+        record::write_whole(&script, slurm::task_script(&self.job, &self.folder, arguments).as_bytes())?;
         let (id, cluster) = slurm::submit(&script, &self.shards, arguments.array_limit)?;
         let kind = self.job.work.node_type.as_ref().map(|kind| format!(" on {kind}")).unwrap_or_default();
         ui.labelled("submitted", &format!("{} as job {id}{kind}", count(self.shards.len() as u64, "shard")));
@@ -225,7 +225,7 @@ fn start_merge(all: &mut [Submission], script: &str, ui: &Ui) -> Result<(), Erro
         arrays.extend(all.iter().filter_map(|it| it.job.submitted.last()).map(|last| last.id.clone()));
     }
     let path = all[0].folder.join("merge.sh");
-    crate::record::write_whole(&path, script.as_bytes())?;
+    record::write_whole(&path, script.as_bytes())?;
     let (id, _) = slurm::submit_merge(&path, &arrays).map_err(|error| {
         let job = shell::word(&shown(&all[0].folder));
         let message = format!("the shards are submitted, the job that merges them was refused: {error}");

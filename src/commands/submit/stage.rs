@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::data::digest;
-use crate::record::revision::{self, Revision};
-use crate::record::{ProjectRoot, write_whole};
 use crate::run;
-use crate::spec::Loaded;
 use crate::ui::error::Error;
+use files::digest;
+use record::revision::{self, Revision};
+use record::{ProjectRoot, write_whole};
+use spec::Loaded;
 
 use super::super::shards::Division;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use super::gather::{Found, of_job};
 use super::job::Job;
 use super::queue::{self, Task, Unanswered};
-use crate::record::Arm;
 use crate::ui::cli::Shard;
 use crate::ui::submit::{ShardRow, State};
+use record::Arm;
 
 /// A job, as it stands.
 pub(super) struct Status {

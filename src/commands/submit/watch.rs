@@ -9,12 +9,12 @@ use super::super::print;
 use super::job::{Job, Submitted, folder_of_jobs, jobs, shown};
 use super::queue::{self, Unanswered};
 use super::status::Status;
-use crate::record::ProjectRoot;
 use crate::ui::Ui;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::submit::{WaitBar, describe, summary};
-use crate::worker::Interrupts;
+use record::ProjectRoot;
+use worker::Interrupts;
 
 /// Between two looks at the queue.
 const PAUSE: Duration = Duration::from_secs(5);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use onnx::ElementType;
 
-use crate::data::array::ArrayError;
-use crate::data::table::FileError;
-use crate::record::StoreError;
+use files::array::ArrayError;
+use record::StoreError;
+use table::FileError;
 
 /// Why data do not fit a model.
 #[derive(Debug, thiserror::Error)]

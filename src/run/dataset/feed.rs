@@ -10,9 +10,9 @@ use onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
 
 use super::source::Source;
 use super::{DatasetError, Fitted, ModelData, fit, write_whole};
-use crate::data::array::Array;
-use crate::experiment::{Dataset, InputPoint, Values};
-use crate::worker::backend::inputs::{POOL_LIMIT_BYTES, misfit};
+use experiment::{Dataset, InputPoint, Values};
+use files::array::Array;
+use worker::backend::inputs::{POOL_LIMIT_BYTES, misfit};
 
 /// A set larger than this is a damaged header rather than a wish.
 const LARGEST_SET_BYTES: u64 = 4 << 30;

@@ -4,8 +4,8 @@ use onnx::{Dimension, ElementType, Signature, TensorType};
 
 use super::DatasetError;
 use super::source::Source;
-use crate::data::array::{Array, Head};
-use crate::experiment::Dataset;
+use experiment::Dataset;
+use files::array::{Array, Head};
 
 /// A dataset that fits a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

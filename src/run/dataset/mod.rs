@@ -19,11 +19,11 @@ pub(crate) use fit::{Fitted, FittedInput};
 
 use self::source::Source;
 use super::error::PrepareError;
-use crate::data::array::{Array, save_npy};
-use crate::experiment::{AccuracyMetric, Dataset, Experiment, Values};
-use crate::worker::backend::TensorRequest;
-use crate::worker::{Data, Feed};
+use experiment::{AccuracyMetric, Dataset, Experiment, Values};
+use files::array::{Array, save_npy};
 use onnx::Signature;
+use worker::backend::TensorRequest;
+use worker::{Data, Feed};
 
 /// A model's data.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::DatasetError;
-use crate::data::array::{Array, Head, NpyReader, Npz};
-use crate::data::table::{parquet_heads, read_parquet};
-use crate::experiment::Dataset;
+use experiment::Dataset;
+use files::array::{Array, Head, NpyReader, Npz};
+use table::{parquet_heads, read_parquet};
 
 /// An open file with arrays.
 #[derive(Debug)]

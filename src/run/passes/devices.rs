@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::Pass;
-use crate::device::look::{Wanted, look, why_refused};
-use crate::experiment::DeviceIndex;
-use crate::record::{DeviceSeen, DevicesSeen};
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
+use device::look::{Wanted, look, why_refused};
+use experiment::DeviceIndex;
+use record::{DeviceSeen, DevicesSeen};
 
 /// From one reading to the next.
 const NAP: Duration = Duration::from_millis(100);
@@ -66,12 +66,12 @@ fn used(job: &Job) -> Vec<DeviceIndex> {
     devices
 }
 
-fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<crate::device::Gpu, String>> {
+fn gpu_of(job: &Job, device: DeviceIndex) -> Option<Result<device::Gpu, String>> {
     job.monitors.gpu_of(&job.experiment().devices[device], &BTreeMap::new())
 }
 
 /// The GPUs on which cells are run and of which somebody tells.
-pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = crate::device::Gpu> {
+pub(in crate::run) fn gpus(job: &Job) -> impl Iterator<Item = device::Gpu> {
     used(job).into_iter().filter_map(|device| gpu_of(job, device)?.ok())
 }
 

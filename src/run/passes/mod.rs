@@ -24,7 +24,7 @@ use tracing::info;
 pub(crate) use self::convert::Observation;
 use super::Job;
 use super::session::{RunError, Session};
-use crate::record::{Finding, StoreError};
+use record::{Finding, StoreError};
 
 /// One thing that is found out before the first block.
 trait Pass {

@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Pass;
-use crate::experiment::{Point, Precision, VariantIndex};
-use crate::plan::Cell;
-use crate::quality::fidelity::{Fidelity, compare};
-use crate::record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
 use crate::run::Job;
 use crate::run::session::{RunError, Session};
-use crate::worker::read_outputs;
+use experiment::{Point, Precision, VariantIndex};
+use plan::Cell;
+use quality::fidelity::{Fidelity, compare};
+use record::{Arm, CellFidelity, Compared, Manifest, Outcome, StoreError, StoredRun};
+use worker::read_outputs;
 
 /// Who is compared with whom: for each cell the one that its outputs are compared with.
 #[derive(Clone, Debug)]

@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use statistics::trimmed_mean::TrimmedMean;
 
 use super::Pass;
-use crate::experiment::{Profiling, Stop, Warmup};
-use crate::plan::{Cell, block_order};
-use crate::record::profiled::{CellProfile, ProfiledNode, TRACES};
-use crate::record::{Arm, Outcome, Profiled, write_whole};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::forecast::{iteration_ns, start_time};
 use crate::run::session::{RunError, Session};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::WorkerRun;
-use crate::worker::backend::trace::{Arena, NodeTime, Resident};
-use crate::worker::protocol::Command;
+use base::quantity::Nanos;
+use experiment::{Profiling, Stop, Warmup};
+use plan::{Cell, block_order};
+use record::profiled::{CellProfile, ProfiledNode, TRACES};
+use record::{Arm, Outcome, Profiled, write_whole};
+use worker::WorkerRun;
+use worker::backend::trace::{Arena, NodeTime, Resident};
+use worker::protocol::Command;
 
 /// Processes that are over, until all are.
 const OVER: &str = "profile";
@@ -61,12 +61,12 @@ impl Pass for Profile {
         for process in 0..wanted.processes {
             for (position, cell) in order(job, process, &cells).into_iter().enumerate() {
                 session.emit(&Event::Profiling { done: process as usize * cells.len() + position, total });
-                if found[cell].is_hopeless() {
+                if is_hopeless(&found[cell]) {
                     continue;
                 }
                 let turn = Turn { job, wanted, cell: *job.cell(cells[cell]), process, position };
                 match turn.both(session)? {
-                    Ok((plain, profiled)) => found[cell].add(process, plain, profiled),
+                    Ok((plain, profiled)) => add(&mut found[cell], process, plain, profiled),
                     Err(problem) => found[cell].problem = Some(problem),
                 }
             }
@@ -217,48 +217,46 @@ impl Over {
     }
 }
 
-impl CellProfile {
-    /// The first failed, so that the others would too.
-    fn is_hopeless(&self) -> bool {
-        self.problem.is_some() && self.processes.is_empty()
-    }
+/// The first failed, so that the others would too.
+fn is_hopeless(cell: &CellProfile) -> bool {
+    cell.problem.is_some() && cell.processes.is_empty()
+}
 
-    /// A node of a branch that a process did not take took nothing there.
-    fn add(&mut self, process: u32, plain: Over, profiled: Over) {
-        let before = self.processes.len();
-        self.processes.push(process);
-        self.inferences.push(profiled.inferences);
-        self.plain_ns.push(plain.inference_ns);
-        self.profiled_ns.push(profiled.inference_ns);
-        self.resident.extend(plain.resident);
-        self.arena = self.arena.or(profiled.arena);
-        let same = |known: &ProfiledNode, time: &NodeTime| {
-            (&known.node.path, &known.node.operator) == (&time.node.path, &time.node.operator)
-        };
-        for (index, time) in profiled.nodes.into_iter().enumerate() {
-            // Nodes may have the same name: the first that has no time yet in this process is meant.
-            let is_it = |known: &ProfiledNode| known.self_ns.len() == before && same(known, &time);
-            let expected = Some(index).filter(|index| self.nodes.get(*index).is_some_and(is_it));
-            let place = expected.or_else(|| self.nodes.iter().position(is_it));
-            let place = place.unwrap_or_else(|| {
-                let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
-                self.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
-                self.nodes.len() - 1
-            });
-            self.nodes[place].self_ns.push(time.self_ns);
-            self.nodes[place].total_us.push(time.total_us);
-        }
-        for node in self.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
-            node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));
-            node.total_us.push(0.0);
-        }
+/// A node of a branch that a process did not take took nothing there.
+fn add(cell: &mut CellProfile, process: u32, plain: Over, profiled: Over) {
+    let before = cell.processes.len();
+    cell.processes.push(process);
+    cell.inferences.push(profiled.inferences);
+    cell.plain_ns.push(plain.inference_ns);
+    cell.profiled_ns.push(profiled.inference_ns);
+    cell.resident.extend(plain.resident);
+    cell.arena = cell.arena.or(profiled.arena);
+    let same = |known: &ProfiledNode, time: &NodeTime| {
+        (&known.node.path, &known.node.operator) == (&time.node.path, &time.node.operator)
+    };
+    for (index, time) in profiled.nodes.into_iter().enumerate() {
+        // Nodes may have the same name: the first that has no time yet in this process is meant.
+        let is_it = |known: &ProfiledNode| known.self_ns.len() == before && same(known, &time);
+        let expected = Some(index).filter(|index| cell.nodes.get(*index).is_some_and(is_it));
+        let place = expected.or_else(|| cell.nodes.iter().position(is_it));
+        let place = place.unwrap_or_else(|| {
+            let (self_ns, total_us) = (vec![time.self_ns.map(|_| 0.0); before], vec![0.0; before]);
+            cell.nodes.push(ProfiledNode { node: time.node, executions: time.executions, self_ns, total_us });
+            cell.nodes.len() - 1
+        });
+        cell.nodes[place].self_ns.push(time.self_ns);
+        cell.nodes[place].total_us.push(time.total_us);
+    }
+    for node in cell.nodes.iter_mut().filter(|node| node.self_ns.len() == before) {
+        node.self_ns.push(node.self_ns.first().map_or(Some(0.0), |known| known.map(|_| 0.0)));
+        node.total_us.push(0.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::backend::trace::Node;
+    use worker::backend::trace::Node;
 
     fn over(nodes: &[(&str, Option<f64>)]) -> Over {
         let time = |(path, self_ns): &(&str, Option<f64>)| NodeTime {
@@ -279,8 +277,8 @@ mod tests {
     #[test]
     fn a_branch_that_one_process_did_not_take_took_nothing_there() {
         let mut found = CellProfile::default();
-        found.add(0, over(&[]), over(&[("if", Some(5.0)), ("if/a", Some(3.0)), ("launch", None)]));
-        found.add(1, over(&[]), over(&[("if", Some(6.0)), ("if/b", Some(4.0)), ("other", None)]));
+        add(&mut found, 0, over(&[]), over(&[("if", Some(5.0)), ("if/a", Some(3.0)), ("launch", None)]));
+        add(&mut found, 1, over(&[]), over(&[("if", Some(6.0)), ("if/b", Some(4.0)), ("other", None)]));
         assert!(found.is_whole());
         let times: Vec<(&str, &[Option<f64>])> =
             found.nodes.iter().map(|node| (node.node.path.as_str(), node.self_ns.as_slice())).collect();

@@ -10,20 +10,20 @@ use statistics::random::Xoshiro256PlusPlus;
 
 use super::Pass;
 use super::rehearsal::pilot_warmup;
-use crate::experiment::{LatencyBound, Load, Stop, spaced};
-use crate::plan::{Cell, RandomStream};
-use crate::record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::load::FIRST_OF_CALLER;
 use crate::run::served::replayed;
 use crate::run::session::{RunError, Session};
-use crate::vocabulary::metric::LATE_SHARE;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::{Failure, FailureKind};
-use crate::worker::measure::load::Queries;
-use crate::worker::{RunPlan, WorkerRun};
+use base::metric::LATE_SHARE;
+use base::quantity::Nanos;
+use experiment::{LatencyBound, Load, Stop, spaced};
+use plan::{Cell, RandomStream};
+use record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
+use worker::backend::{Failure, FailureKind};
+use worker::measure::load::Queries;
+use worker::{RunPlan, WorkerRun};
 
 /// How the service times of a cell are sampled.
 const SERVICES: Stop = Stop::Time { time: Nanos::from_secs(2), min_samples: 200, max_samples: 20_000 };

@@ -10,20 +10,20 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::{self, References};
-use crate::experiment::{Cache, Design, RuntimeIndex, Warmup};
-use crate::machine::clock::ClockQuality;
-use crate::plan::{Cell, CellId};
-use crate::record::{Arm, LibrarySaid, Rehearsed, StoredRun, TooLarge};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::iteration_ns;
 use crate::run::session::{RunError, Session};
-use crate::vocabulary::metric;
-use crate::vocabulary::quantity::{Nanos, Ratio};
-use crate::worker::RunPlan;
-use crate::worker::backend::FailureKind;
-use crate::worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
+use base::machine::clock::ClockQuality;
+use base::metric;
+use base::quantity::{Nanos, Ratio};
+use experiment::{Cache, Design, RuntimeIndex, Warmup};
+use plan::{Cell, CellId};
+use record::{Arm, LibrarySaid, Rehearsed, StoredRun, TooLarge};
+use worker::RunPlan;
+use worker::backend::FailureKind;
+use worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
 
 /// A pilot takes this long at least: enough to see the speed.
 const LEAST_TIME: Nanos = Nanos::from_millis(50);

@@ -4,15 +4,15 @@ use statistics::planning::typical_deviation;
 use statistics::trimmed_mean::TrimmedMean;
 
 use super::Pass;
-use crate::experiment::Grade;
-use crate::record::{Arm, Preview, StoredRun};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
-use crate::vocabulary::metric::LATENCY;
-use crate::worker::RunPlan;
-use crate::worker::backend::CellRequest;
+use base::metric::LATENCY;
+use experiment::Grade;
+use record::{Arm, Preview, StoredRun};
+use worker::RunPlan;
+use worker::backend::CellRequest;
 
 /// Pairs of identical runs: enough to tell a quiet machine from a busy one, in a few seconds.
 const PAIRS: u32 = 6;

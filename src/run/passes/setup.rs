@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::Pass;
-use crate::experiment::Command;
-use crate::record::SetUp;
 use crate::run::event::Event;
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
-use crate::vocabulary::printable::printable_line;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::command::CommandError;
+use base::printable::printable_line;
+use base::quantity::Nanos;
+use experiment::Command;
+use record::SetUp;
+use worker::command::CommandError;
 
 /// Characters of what a failed command says last.
 const LONGEST_COMPLAINT: usize = 300;

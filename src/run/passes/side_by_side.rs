@@ -13,11 +13,6 @@ use statistics::quantile::{quantile_sorted, sorted};
 use statistics::trimmed_mean::trimmed_mean;
 
 use super::Pass;
-use crate::device::Neighbours;
-use crate::experiment::{DeviceIndex, Runs};
-use crate::judge::compare::ComparisonRules;
-use crate::plan::Cell;
-use crate::record::{Arm, Disturbed, Outcome, SideBySide, StoredRun, Trial};
 use crate::run::Job;
 use crate::run::at_work::keep_at_work;
 use crate::run::blocks::OneRun;
@@ -26,9 +21,14 @@ use crate::run::forecast::{self, iteration_ns};
 use crate::run::lanes::Lane;
 use crate::run::schedule::Turn;
 use crate::run::session::{RunError, Session};
-use crate::vocabulary::metric::{MetricReference, Statistic};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::Failure;
+use base::metric::{MetricReference, Statistic};
+use base::quantity::Nanos;
+use device::Neighbours;
+use experiment::{DeviceIndex, Runs};
+use judge::compare::ComparisonRules;
+use plan::Cell;
+use record::{Arm, Disturbed, Outcome, SideBySide, StoredRun, Trial};
+use worker::backend::Failure;
 
 /// Tries the devices of the experiment.
 pub(super) struct TryTogether;

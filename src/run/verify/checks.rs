@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::models::Size;
 use super::{GROWTH, IN_FLIGHT, SETS, Seen, Tried};
-use crate::experiment::{Device, LowerPrecision};
-use crate::quality::fidelity::Fidelity;
-use crate::vocabulary::metric;
-use crate::worker::backend::{Failure, FailureKind};
+use base::metric;
+use experiment::{Device, LowerPrecision};
+use quality::fidelity::Fidelity;
+use worker::backend::{Failure, FailureKind};
 
 /// Whether what must hold was seen to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -288,11 +288,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::data::array::Array;
-    use crate::experiment::{FidelityLimits, Hardware, Provider};
-    use crate::quality::fidelity;
-    use crate::worker::backend::Placement;
+    use experiment::{FidelityLimits, Hardware, Provider};
+    use files::array::Array;
     use onnx::ElementType;
+    use quality::fidelity;
+    use worker::backend::Placement;
 
     fn seen(latency_ns: f64) -> Seen {
         Seen { latency_ns, ..Seen::default() }

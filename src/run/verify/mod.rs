@@ -16,17 +16,17 @@ use checks::Checks;
 use models::{Size, Subject};
 
 use super::session::Session;
-use crate::data::array::Array;
-use crate::data::scratch::Scratch;
-use crate::device::{Gpu, Neighbours, Watch};
-use crate::experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
-use crate::quality::fidelity::{self, Fidelity};
-use crate::vocabulary::metric;
-use crate::vocabulary::quantity::{Nanos, Ratio};
-use crate::worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
-use crate::worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, read_outputs};
+use base::metric;
+use base::quantity::{Nanos, Ratio};
+use device::{Gpu, Neighbours, Watch};
+use experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
+use files::array::Array;
+use files::scratch::Scratch;
 use onnx::ElementType;
+use quality::fidelity::{self, Fidelity};
 use statistics::quantile::median;
+use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
+use worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, read_outputs};
 
 /// A provider may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -286,7 +286,7 @@ impl Trier<'_> {
         let launch = Session::launch_for_file(self.of.executable, &folder.path().join("verification.log"), TIMEOUT);
         let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
         let watch = Watch::start(gpu, None, Neighbours::None);
-        let run = crate::worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
+        let run = worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
         Ok(match &run.failure {
             Some(failure) => Err(failure.clone()),
             None if !way.wants_outputs => Ok(seen(run, Vec::new())),

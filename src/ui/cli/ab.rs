@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::vocabulary::quantity::Nanos;
+use base::quantity::Nanos;
 
 /// Arguments of `ab`.
 #[derive(Clone, Debug, Default, Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::metric::{MarginArgument, MetricArgument};
-use crate::vocabulary::quantity::Nanos;
+use base::quantity::Nanos;
 
 /// Arguments of `diff`.
 #[derive(Clone, Debug, Args)]
@@ -115,7 +115,7 @@ pub enum FailOnWord {
 }
 
 fn fact(text: &str) -> Result<String, String> {
-    let (text, names) = (text.trim(), crate::record::provenance::frame_names());
+    let (text, names) = (text.trim(), record::provenance::frame_names());
     if text == "all" || names.contains(&text) {
         return Ok(text.to_owned());
     }

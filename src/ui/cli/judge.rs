@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use crate::vocabulary::quantity::{Nanos, QuantityError, Ratio};
+use base::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::diff::MarginOverride;
-use crate::vocabulary::metric::{Difference, Metric, MetricReference};
-use crate::vocabulary::quantity::{QuantityError, Ratio};
+use base::metric::{Difference, Metric, MetricReference};
+use base::quantity::{QuantityError, Ratio};
+use judge::diff::MarginOverride;
 
 /// What should be a metric.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use reading::nearest::nearest;
 
 use super::Cli;
-use crate::vocabulary::printable::{printable, printable_line};
+use base::printable::{printable, printable_line};
 
 /// What clap says in place of a command: help, the version, or what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

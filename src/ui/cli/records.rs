@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use crate::report::Format;
-use crate::vocabulary::quantity::Nanos;
+use base::quantity::Nanos;
+use report::Format;
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Args)]

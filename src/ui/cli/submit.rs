@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::Overrides;
-use crate::vocabulary::name::is_name;
+use base::name::is_name;
 
 /// Who starts the jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

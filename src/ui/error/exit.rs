@@ -113,7 +113,7 @@ impl From<ExitCode> for std::process::ExitCode {
 }
 
 /// The lines of the help, one for each code.
-pub fn exit_codes_help() -> String {
+pub(crate) fn exit_codes_help() -> String {
     let line = |code: ExitCode| format!("  {}  {}\n", code.number(), code.meaning());
     ExitCode::by_number().map(line).concat()
 }

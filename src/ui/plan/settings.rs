@@ -3,13 +3,13 @@
 use std::fmt::{Result, Write};
 
 use super::time::about;
-use crate::experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, Stop};
-use crate::judge::summary::LEAST_RUNS;
-use crate::plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
-use crate::report::format::{self, difference};
-use crate::spec::Note;
-use crate::vocabulary::metric::{Direction, MetricReference, Unit};
-use crate::vocabulary::quantity::Nanos;
+use base::metric::{Direction, MetricReference, Unit};
+use base::quantity::Nanos;
+use experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, Stop};
+use judge::summary::LEAST_RUNS;
+use plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
+use report::format::{self, difference};
+use spec::Note;
 
 /// Baseline, margins, controls, design, samples, budget, conditions and questions.
 pub(super) fn describe(
@@ -144,7 +144,7 @@ fn control(notes: &[Note], plan: &Plan) -> String {
 }
 
 /// `a and b have the same settings: differences between them are noise`.
-pub fn equal_variants(variants: &[String]) -> String {
+pub(crate) fn equal_variants(variants: &[String]) -> String {
     format!("{} have the same settings: differences between them are noise", format::list(variants))
 }
 
@@ -235,7 +235,7 @@ mod tests {
 
     fn lines(spec: &str) -> Vec<String> {
         let text = format!("backend: mock\nmodels: [m]\ninputs: {{ batch: [1, 8] }}\n{spec}");
-        let loaded = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let loaded = spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
         let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
         let mut text = String::new();
         describe(&mut text, &loaded.experiment, &loaded.notes, &prepared.plan, &[]).expect("a String takes every text");

@@ -1,11 +1,11 @@
 //! What each shard of a matrix measures, and for how long.
 
 use super::time::about;
-use crate::plan::TimeRange;
-use crate::report::format::percent;
-use crate::report::page::{Overview, OverviewCell, OverviewColumn};
 use crate::ui::cli::Shard;
 use crate::ui::table;
+use plan::TimeRange;
+use report::format::percent;
+use report::page::{Overview, OverviewCell, OverviewColumn};
 
 /// A shard before it is measured.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct PlannedShard {
 }
 
 /// A table, and by how much the longest is longer than the shortest.
-pub fn describe_shards(shards: &[PlannedShard], width: usize) -> String {
+pub(crate) fn describe_shards(shards: &[PlannedShard], width: usize) -> String {
     let mut columns = vec![OverviewColumn::text("shard"), OverviewColumn::number("cells")];
     columns.extend(shards.iter().any(|planned| planned.time.is_some()).then(|| OverviewColumn::text("time")));
     let row = |planned: &PlannedShard| {

@@ -2,11 +2,11 @@
 
 use std::fmt::{Result, Write};
 
-use crate::experiment::{Experiment, Profiling, Runs};
-use crate::plan::{Cell, CellForecast, Plan, Source, TimeRange, estimate_before_measuring};
-use crate::report::format::count;
 use crate::ui::duration;
-use crate::vocabulary::quantity::Nanos;
+use base::quantity::Nanos;
+use experiment::{Experiment, Profiling, Runs};
+use plan::{Cell, CellForecast, Plan, Source, TimeRange, estimate_before_measuring};
+use report::format::count;
 
 /// What is known of each cell is by its index.
 pub(super) fn describe(
@@ -102,7 +102,7 @@ mod tests {
 
     fn lines(runs: &str, known: &[(u64, Source)]) -> Vec<String> {
         let text = format!("backend: mock\nmodels: [m]\nvariants: [a, {{ name: b, threads: 1 }}]\n{runs}");
-        let loaded = crate::spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
+        let loaded = spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec");
         let prepared = crate::run::prepare(&loaded.experiment).expect("a plan");
         let expected = known.iter().map(|(millis, source)| {
             let (start, sample) = (Nanos::from_millis(40), Nanos::from_millis(*millis));

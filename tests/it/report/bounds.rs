@@ -1,9 +1,9 @@
 //! What bounds a cell, from the roofs of a record to its report (method 5.6).
 
-use perfrun::internals::experiment::{Axis, Precision};
-use perfrun::internals::judge::diagnosis::Bound;
-use perfrun::internals::report::page::Overview;
-use perfrun::internals::results::Cell;
+use experiment::{Axis, Precision};
+use judge::diagnosis::Bound;
+use judge::results::Cell;
+use report::page::Overview;
 use serde_json::{Value, json};
 
 use super::fixture::{Axes, Fixture, usual};

@@ -1,6 +1,6 @@
 //! What must hold for every figure: small, named, readable, nothing on top of each other.
 
-use perfrun::internals::report::plots;
+use report::plots;
 
 use super::all;
 use super::fixture::Fixture;

@@ -2,28 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::internals::experiment::{
+use base::machine::host::Host;
+use base::metric;
+use experiment::{
     Aa, Axis, Backend, Compare, Device, Experiment, InputPoint, Matrix, Measure, Model, Precision, Require, Runs,
     Threads, Variant,
 };
-use perfrun::internals::judge::compare::{Judged, judge};
-use perfrun::internals::judge::summary::{Summary, summarize};
-use perfrun::internals::machine::host::Host;
-use perfrun::internals::plan::{self, Plan, Skip, SkipKind};
-use perfrun::internals::record::revision::Revision;
-use perfrun::internals::record::{
+use judge::compare::{Judged, judge};
+use judge::results::Results;
+use judge::summary::{Summary, summarize};
+use plan::{self, Plan, Skip, SkipKind};
+use record::revision::Revision;
+use record::{
     Arm, FORMAT, Manifest, ModelFile, Outcome, PassFindings, Rehearsed, RuntimeUsed, Session, SpecSource, StoredRun,
 };
-use perfrun::internals::report::{Format, compose};
-use perfrun::internals::results::Results;
-use perfrun::internals::vocabulary::metric;
-use perfrun::internals::worker::backend::{Failure, FailureKind, Placement};
-use perfrun::internals::worker::measure::Samples;
-use perfrun::internals::worker::measure::stop::StopReason;
-use perfrun::internals::worker::measure::warm::WarmupStatus;
+use report::{Format, compose};
 use statistics::Distribution;
 use statistics::quantile::median;
 use statistics::random::{Xoshiro256PlusPlus, key_seed};
+use worker::backend::{Failure, FailureKind, Placement};
+use worker::measure::Samples;
+use worker::measure::stop::StopReason;
+use worker::measure::warm::WarmupStatus;
 
 /// A record in memory, with what is derived from it.
 pub(super) struct Fixture {
@@ -282,7 +282,7 @@ impl Fixture {
     }
 
     pub(super) fn results(&self) -> Results {
-        perfrun::internals::results::results(&self.manifest, &self.summary, &self.judged)
+        judge::results::results(&self.manifest, &self.summary, &self.judged)
     }
 
     fn cell(&self, path: &str) -> usize {
@@ -393,7 +393,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         choose: None,
         pareto: Vec::new(),
         dataset: None,
-        fidelity: perfrun::internals::experiment::FidelitySettings::default(),
+        fidelity: experiment::FidelitySettings::default(),
         goals: Vec::new(),
         goals_strict: false,
         gate: Vec::new(),

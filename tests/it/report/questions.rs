@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use perfrun::internals::experiment::{Axis, Bound, Choose, Selector, TableSpec};
-use perfrun::internals::worker::backend::FailureKind;
+use experiment::{Axis, Bound, Choose, Selector, TableSpec};
+use worker::backend::FailureKind;
 
 use super::fixture::{Axes, Behaviour, Fixture, experiment, usual};
 

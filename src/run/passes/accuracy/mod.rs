@@ -12,19 +12,19 @@ use std::time::Duration;
 
 use super::Pass;
 use super::outputs::References;
-use crate::data::array::Array;
-use crate::experiment::{AccuracyMetric, ModelIndex};
-use crate::plan::Cell;
-use crate::quality::accuracy::{AccuracyError, ItemScores, Score, change, item_bits, score};
-use crate::quality::fidelity::compare;
-use crate::record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::event::Event;
 use crate::run::session::{self, RunError, Session};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::protocol::Command;
-use crate::worker::read_outputs;
+use base::quantity::Nanos;
+use experiment::{AccuracyMetric, ModelIndex};
+use files::array::Array;
+use plan::Cell;
+use quality::accuracy::{AccuracyError, ItemScores, Score, change, item_bits, score};
+use quality::fidelity::compare;
+use record::{Arm, CellFidelity, Outcome, Scored, VariantAccuracy};
+use worker::protocol::Command;
+use worker::read_outputs;
 
 /// The folder of outputs in a record, and that of the items.
 const OUTPUTS: &str = "dataset-outputs";

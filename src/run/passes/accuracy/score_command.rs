@@ -6,20 +6,20 @@ use std::process::Command;
 
 use serde::Serialize;
 
-use crate::data::array::{Array, save_npy};
-use crate::experiment::AccuracyMetric;
-use crate::plan::Cell;
-use crate::quality::accuracy::ItemScores;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::session::Session;
-use crate::vocabulary::metric::Metric;
-use crate::vocabulary::printable::printable_line;
-use crate::vocabulary::privacy::without_home;
-use crate::vocabulary::wording::count;
-use crate::worker::command::Finished;
-use crate::worker::printed::numbers;
-use crate::worker::read_outputs;
+use base::metric::Metric;
+use base::printable::printable_line;
+use base::privacy::without_home;
+use base::wording::count;
+use experiment::AccuracyMetric;
+use files::array::{Array, save_npy};
+use plan::Cell;
+use quality::accuracy::ItemScores;
+use worker::command::Finished;
+use worker::printed::numbers;
+use worker::read_outputs;
 
 use super::ItemScoresFound;
 

@@ -6,20 +6,20 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::experiment::{Calibration, Values};
-use crate::plan::Cell;
-use crate::prepare::models::{Ranges, Recipe, random_items};
-use crate::record::DatasetFile;
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::job::VariantKey;
 use crate::run::passes::accuracy::items_folder;
 use crate::run::session::{self, Session};
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::Data;
-use crate::worker::backend::inputs::sets_within_limit;
-use crate::worker::backend::{BackendRequest, CellRequest, TensorRequest};
-use crate::worker::protocol::Command;
+use base::quantity::Nanos;
+use experiment::{Calibration, Values};
+use plan::Cell;
+use prepare::models::{Ranges, Recipe, random_items};
+use record::DatasetFile;
+use worker::Data;
+use worker::backend::inputs::sets_within_limit;
+use worker::backend::{BackendRequest, CellRequest, TensorRequest};
+use worker::protocol::Command;
 
 /// What a model is run with to observe its activations.
 #[derive(Clone, Debug)]

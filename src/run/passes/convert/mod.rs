@@ -11,18 +11,18 @@ use std::time::Instant;
 
 pub(crate) use self::activation_ranges::Observation;
 use super::Pass;
-use crate::data::digest;
-use crate::experiment::Precision;
-use crate::plan::Cell;
-use crate::prepare::models::{self, Recipe};
-use crate::prepare::runtime;
-use crate::record::{Converted, VariantFile, VariantOrigin};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::VariantKey;
 use crate::run::model::{self, PreparedModel, ServingFile};
 use crate::run::session::{RunError, Session};
+use experiment::Precision;
+use files::digest;
 use onnx::precision;
+use plan::Cell;
+use prepare::models::{self, Recipe};
+use prepare::runtime;
+use record::{Converted, VariantFile, VariantOrigin};
 
 /// Gives every variant its file.
 ///

@@ -14,11 +14,11 @@ use onnx::cost::{Arithmetic, arithmetic};
 use self::models::Subject;
 use self::trial::{Seen, Trial};
 use super::Pass;
-use crate::experiment::{Completion, ModelIndex, Provider, VariantIndex};
-use crate::plan::Cell;
-use crate::record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Roofline, Stream};
 use crate::run::Job;
 use crate::run::session::{RunError, Session};
+use experiment::{Completion, ModelIndex, Provider, VariantIndex};
+use plan::Cell;
+use record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Roofline, Stream};
 
 /// Rows and columns of a first product: milliseconds of a core, which little disturbs.
 const FIRST_SIZE: u64 = 512;

@@ -8,7 +8,7 @@ use onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 use onnx::{Dimension, ElementType};
 use statistics::random::Xoshiro256PlusPlus;
 
-use crate::record::Stream;
+use record::Stream;
 
 /// A model, and what it does.
 pub(super) struct Subject {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::models::Subject;
-use crate::experiment::Warmup;
-use crate::plan::{Cell, RandomStream};
-use crate::record::Arm;
 use crate::run::Job;
 use crate::run::session::{self, RunError, Session};
-use crate::vocabulary::quantity::{Nanos, Ratio};
-use crate::worker::RunPlan;
-use crate::worker::backend::{CellRequest, Placement, TensorRequest};
+use base::quantity::{Nanos, Ratio};
+use experiment::Warmup;
+use plan::{Cell, RandomStream};
+use record::Arm;
+use worker::RunPlan;
+use worker::backend::{CellRequest, Placement, TensorRequest};
 
 /// Enough inferences to see one that nothing disturbed.
 const LENGTH: Warmup = Warmup::Adaptive {

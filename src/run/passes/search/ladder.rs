@@ -2,8 +2,8 @@
 //!
 //! Input: what was tried. Output: the next batch, or why there is none. Nothing is run here.
 
-use crate::record::{SearchEnd, Tried};
-use crate::worker::backend::FailureKind;
+use record::{SearchEnd, Tried};
+use worker::backend::FailureKind;
 
 /// The bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::worker::backend::Failure;
+    use worker::backend::Failure;
 
     /// Climbs where so many items fit and an inference takes `fixed + item * batch` seconds.
     fn climb(ladder: Ladder, fits: u64, fixed: f64, item: f64) -> (Vec<Tried>, SearchEnd) {

@@ -10,17 +10,16 @@ use std::time::Duration;
 use self::ladder::{Ladder, best};
 use super::Pass;
 use super::rehearsal::pilot_warmup;
-use crate::experiment::{BatchSearch, Stop};
-use crate::record::{Arm, CellSearch, InferenceCost, Searched, StoredRun, Tried};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, provenance, rounds};
-use crate::vocabulary::metric::LATENCY;
-use crate::vocabulary::quantity::Nanos;
-use crate::worker::backend::{Failure, FailureKind};
-use crate::worker::measure::stop::LEAST_SAMPLES;
-use crate::worker::{RunPlan, WorkerRun};
+use base::metric::LATENCY;
+use base::quantity::Nanos;
+use experiment::{BatchSearch, Stop};
+use record::{Arm, CellSearch, InferenceCost, Searched, StoredRun, Tried};
+use worker::backend::{Failure, FailureKind};
+use worker::{RunPlan, WorkerRun};
 
 /// How long a batch is sampled, at most: enough for a median that tells 2 %.
 const SAMPLING: Nanos = Nanos::from_millis(500);
@@ -73,7 +72,7 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
     let manifest = job.manifest();
     let (measure, margin) = (&manifest.experiment.measure, manifest.experiment.compare.margin.default.0);
     let longest_s = rounds::longest(measure.stop).0 as f64 / 1e9;
-    let ladder = Ladder { to: search.to, slowest_s: longest_s / LEAST_SAMPLES as f64 };
+    let ladder = Ladder { to: search.to, slowest_s: longest_s / Stop::LEAST_SAMPLES as f64 };
     let mut tried: Vec<Tried> = Vec::new();
     let end = loop {
         let batch = match ladder.next(&tried) {

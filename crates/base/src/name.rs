@@ -1,0 +1,82 @@
+//! What a name is: it becomes part of file names, addresses and tables.
+
+/// The longest name, in bytes; all of them are ASCII.
+pub const LONGEST: usize = 64;
+
+fn is_inner(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-')
+}
+
+/// True for what the schema's pattern of names accepts.
+pub fn is_name(text: &str) -> bool {
+    text.len() <= LONGEST && text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_inner)
+}
+
+/// True for the names of what stands on a plan's axes: a device's has its index and, merged, its machine behind it
+/// (`cuda:1@server`).
+pub fn is_entry_name(text: &str) -> bool {
+    text.split([':', '@']).all(is_name)
+}
+
+/// A name that looks like `text`, empty where nothing of it can stay: `my net (1)` gives `my-net-1`.
+pub fn fitting_name(text: &str) -> String {
+    if is_name(text) {
+        return text.to_owned();
+    }
+    let mut name = String::with_capacity(text.len());
+    let mut is_after_gap = false;
+    for character in text.chars() {
+        let is_gap = !is_inner(character);
+        // One dash for a gap of any length, and none beside a dash that is there.
+        if (is_gap || character == '-') && (is_after_gap || (is_gap && name.ends_with('-'))) {
+            is_after_gap |= is_gap;
+            continue;
+        }
+        if is_after_gap && matches!(character, '.' | '_') {
+            name.pop();
+        }
+        name.push(if is_gap { '-' } else { character });
+        is_after_gap = is_gap;
+    }
+    let end = |character: char| !character.is_ascii_alphanumeric();
+    let name = name.trim_matches(end);
+    name.get(..LONGEST).unwrap_or(name).trim_end_matches(end).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_what_the_pattern_says() {
+        assert!(is_name("a") && is_name("9.x_y-Z") && is_name(&"a".repeat(64)));
+        assert!(!is_name("") && !is_name("-a") && !is_name("a b") && !is_name("é") && !is_name(&"a".repeat(65)));
+    }
+
+    #[test]
+    fn what_is_no_name_becomes_one() {
+        for (text, name) in [
+            ("my net (1)", "my-net-1"),
+            ("a - b", "a-b"),
+            ("a -- b", "a-b"),
+            ("a--b c", "a--b-c"),
+            ("_.x", "x"),
+            ("net_", "net_"),
+            ("äöü", ""),
+            ("resnet50 (fp16).v2", "resnet50-fp16.v2"),
+        ] {
+            assert_eq!(fitting_name(text), name, "{text}");
+        }
+        assert_eq!(fitting_name(&format!("{} b", "a".repeat(63))), "a".repeat(63));
+    }
+
+    proptest! {
+        #[test]
+        fn every_fitting_name_is_a_name_or_empty(text in "\\PC{0,80}") {
+            let name = fitting_name(&text);
+            prop_assert!(name.is_empty() || is_name(&name), "{name}");
+        }
+    }
+}

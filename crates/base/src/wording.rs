@@ -1,0 +1,34 @@
+//! Lists and numbers of things in sentences.
+
+/// `1 cell`, `12 cells`.
+pub fn count(number: u64, singular: &str) -> String {
+    if number == 1 { format!("1 {singular}") } else { format!("{number} {singular}s") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn list<S: AsRef<str>>(items: &[S]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
+
+/// The first of these names, then `4 more`: so many, or one above, which takes no more room than the number.
+pub fn some(mut names: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
+    if names.len() <= most + 1 {
+        return names.collect();
+    }
+    let mut told: Vec<String> = names.by_ref().take(most).collect();
+    told.push(format!("{} more", names.len()));
+    told
+}
+
+/// The text with a first letter that begins a sentence.
+pub fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,13 @@
+//! Arrays, the files that hold them, digests, and scratch folders.
+
+#![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
+
+pub mod scratch;
+
+pub mod stamp;
+
+pub mod digest;
+
+pub mod below;
+
+pub mod array;

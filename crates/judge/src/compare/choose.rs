@@ -1,0 +1,120 @@
+//! The answer to the question of a specification: which cells are best among those that keep within bounds.
+//!
+//! Input: plan, summary, what is judged already, and the question. Output: a [`Choice`], from which the sentences are
+//! made and nothing else. A cell is best if no other that keeps the bounds is better by the verdict of method 6.1;
+//! where that leaves several, the further metrics that the question names break the tie, and where it names none or these
+//! do not, all of them are named. A cell that cannot be judged is never best. Deliberately absent: words, and any ranking
+//! by estimates alone.
+//!
+//! What is chosen among, a contest, are the cells that somebody could use in each other's place: those of one model at
+//! one input, whatever their variant and device. Models compete where the specification compares them, or where there is
+//! nothing else to choose. Batch sizes compete for a rate per item alone, since a larger batch always takes longer.
+
+mod bound;
+mod contest;
+#[cfg(test)]
+pub mod tests;
+
+pub use bound::Doubt;
+pub(super) use bound::check as check_bound;
+pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell};
+pub(crate) use contest::sort_by_estimate;
+pub use contest::{Contest, Entrant, Standing};
+
+use super::{ComparisonRules, Judged};
+use crate::summary::Summary;
+use base::metric::MetricReference;
+use experiment::Choose;
+use plan::Plan;
+
+/// What may be said about the question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The specification asks it; else it is what cells of a group are compared by.
+    pub is_asked: bool,
+    /// The metric by which the best is chosen.
+    pub best: MetricReference,
+    /// What breaks ties, the first one first.
+    pub then: Vec<MetricReference>,
+    /// The control that speaks for the whole record failed: nothing is claimed, and the rest is empty.
+    pub failed_control: Option<FailedControl>,
+    /// One contest for each set of cells that could stand in for each other, in plan order.
+    pub contests: Vec<Contest>,
+    /// How each bound is kept, in the order of the specification.
+    pub bounds: Vec<BoundCheck>,
+}
+
+/// Two identical arms that were found different.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailedControl {
+    /// Index of the cell that was measured twice.
+    pub cell: usize,
+    /// How far apart the arms were, as a relative difference.
+    pub difference: f64,
+}
+
+impl Choice {
+    /// By which metric pairs of cells are judged.
+    pub fn asked(&self) -> MetricReference {
+        asked(self.best)
+    }
+}
+
+/// Of two cells with one baseline, the one with the larger speed-up takes less time.
+pub(super) fn asked(best: MetricReference) -> MetricReference {
+    if best.is_speedup() { MetricReference::LATENCY } else { best }
+}
+
+/// Answers the question from the verdicts on pairs of cells, `judged` giving the controls and the comparisons with the
+/// baseline; pure.
+pub fn choose(plan: &Plan, summary: &Summary, judged: &Judged, terms: &ComparisonRules, question: &Choose) -> Choice {
+    answer(plan, summary, judged, terms, question, true)
+}
+
+/// What the record answers where the specification asks nothing: which cell of each group is fastest, and of those that
+/// speed does not tell apart, which is better by one of these metrics.
+pub fn fastest(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    then: Vec<MetricReference>,
+) -> Option<Choice> {
+    let question = Choose { best: MetricReference::LATENCY, then, within: Vec::new() };
+    let choice = answer(plan, summary, judged, terms, &question, false);
+    (choice.failed_control.is_some() || !choice.contests.is_empty()).then_some(choice)
+}
+
+fn answer(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    question: &Choose,
+    is_asked: bool,
+) -> Choice {
+    let mut choice = Choice {
+        is_asked,
+        best: question.best,
+        then: question.then.clone(),
+        failed_control: None,
+        contests: Vec::new(),
+        bounds: Vec::new(),
+    };
+    if let Some(failed) = judged.failed_control().filter(|_| plan.controls.len() == 1) {
+        choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
+        return choice;
+    }
+    let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, terms.confidence, bound));
+    choice.bounds = bounds.collect();
+    let asked = contest::Question {
+        plan,
+        summary,
+        judged,
+        terms,
+        best: is_asked.then_some(question.best),
+        then: &question.then,
+    };
+    choice.contests = contest::hold(&asked, &choice.bounds);
+    choice
+}

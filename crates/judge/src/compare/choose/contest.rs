@@ -1,0 +1,204 @@
+//! Cells that could stand in for each other, and which of them no other beats.
+
+use std::collections::BTreeMap;
+
+use super::super::comparable::{Unfit, comparable, unfit};
+use super::super::pair::{compare_cells, compare_unasked};
+use super::super::tie::TieBreak;
+use super::super::{Comparison, ComparisonRules, Judged};
+use super::bound::{BoundCheck, BoundOutcome};
+use crate::summary::Summary;
+use base::metric::{Direction, MetricReference};
+use plan::{Group, Plan};
+
+/// The cells among which one is chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contest {
+    /// Every cell, in plan order.
+    pub entrants: Vec<Entrant>,
+    /// Indices of the cells that no other beats, the one with the best estimate first: several where they are not told
+    /// apart and nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
+    pub best: Vec<usize>,
+    /// The first of `best` against every other cell that may be chosen, in plan order.
+    pub evidence: Vec<Comparison>,
+}
+
+/// One cell of a contest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entrant {
+    /// Index of the cell.
+    pub cell: usize,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// How a cell stands in its contest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Standing {
+    /// No other is better, and it keeps every bound.
+    Unbeaten,
+    /// No other is better, but whether it keeps this bound is undecided.
+    InDoubt {
+        /// Index of the bound.
+        bound: usize,
+    },
+    /// A cell that keeps every bound is better.
+    Beaten {
+        /// Index of that cell: among several the one with the best estimate.
+        by: usize,
+    },
+    /// No other is better, and one that keeps every bound and is not told apart from it is better by a further metric of
+    /// the question.
+    Tied {
+        /// Index of that cell: among several one that is best.
+        with: usize,
+        by: MetricReference,
+    },
+    /// It misses this bound.
+    OutOfBounds {
+        /// Index of the bound.
+        bound: usize,
+    },
+    /// Nothing may be said about it.
+    Unfit { why: Unfit },
+}
+
+/// What the contests are about.
+#[derive(Clone, Copy)]
+pub(super) struct Question<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) summary: &'a Summary,
+    pub(super) judged: &'a Judged,
+    pub(super) terms: &'a ComparisonRules,
+    /// `None` where the specification asks nothing: what cells of a group are compared by.
+    pub(super) best: Option<MetricReference>,
+    pub(super) then: &'a [MetricReference],
+}
+
+/// Every contest of which some cell is to be run, in order of their first cells.
+pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
+    let sets = match question.best {
+        Some(best) => comparable(question.plan, question.summary, &[best]),
+        None => question.groups(),
+    };
+    let tells = |cell: &usize| question.best.is_none_or(|best| question.tells(*cell, best));
+    let told = sets.iter().filter(|cells| cells.iter().all(tells));
+    told.map(|cells| question.contest(cells, bounds)).collect()
+}
+
+impl Question<'_> {
+    /// The groups of which several cells are to be run.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        let cells = |group: &Group| group.cells.iter().map(|cell| *cell as usize).collect::<Vec<usize>>();
+        let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
+        let groups = self.plan.groups.iter().map(cells);
+        groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect()
+    }
+
+    /// Whether the load of a cell is one that tells this metric.
+    fn tells(&self, cell: usize, metric: MetricReference) -> bool {
+        self.plan.load_tells(cell, metric)
+    }
+
+    /// What these cells are compared by.
+    fn metric(&self, cells: &[usize]) -> MetricReference {
+        let all = &self.summary.cells;
+        let unasked = || cells.iter().map(|cell| all[*cell].compared_by(&all[cells[0]]));
+        let by = || unasked().find(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
+        self.best.map_or_else(by, super::asked)
+    }
+
+    fn contest(&self, cells: &[usize], bounds: &[BoundCheck]) -> Contest {
+        let metric = self.metric(cells);
+        let mut standings: BTreeMap<usize, Standing> = BTreeMap::new();
+        let mut field: Vec<usize> = Vec::new();
+        for &cell in cells {
+            let standing = match unfit(self.plan, self.summary, &self.judged.controls, metric, cell) {
+                Some(why) => Standing::Unfit { why },
+                None => within(cell, bounds),
+            };
+            if matches!(standing, Standing::Unbeaten | Standing::InDoubt { .. }) {
+                field.push(cell);
+            }
+            standings.insert(cell, standing);
+        }
+        sort_by_estimate(self.summary, metric, &mut field);
+        let keeps: Vec<usize> = field.iter().copied().filter(|cell| standings[cell] == Standing::Unbeaten).collect();
+        let mut best: Vec<usize> = Vec::new();
+        for &cell in &field {
+            match keeps.iter().copied().find(|other| *other != cell && self.beats(*other, cell)) {
+                Some(by) => {
+                    standings.insert(cell, Standing::Beaten { by });
+                }
+                None => best.push(cell),
+            }
+        }
+        for (cell, with, by) in self.ties(&best, &keeps) {
+            standings.insert(cell, Standing::Tied { with, by });
+            best.retain(|other| *other != cell);
+        }
+        let evidence = best.first().map(|leader| self.evidence(*leader, &mut field)).unwrap_or_default();
+        let entrants = standings.into_iter().map(|(cell, standing)| Entrant { cell, standing }).collect();
+        Contest { entrants, best, evidence }
+    }
+
+    /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
+    /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
+    fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
+        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
+        let broken = TieBreak::new(self.summary, self.terms, self.best.map(super::asked), then);
+        let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
+        let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
+            .iter()
+            .map(|cell| (*cell, kept.iter().filter_map(|other| Some((*other, broken.ahead(*other, *cell)?))).collect()))
+            .collect();
+        let stays = |cell: usize| given_up.iter().any(|(other, to)| *other == cell && to.is_empty());
+        if !kept.iter().any(|cell| stays(*cell)) {
+            return Vec::new();
+        }
+        let to = |(cell, to): &(usize, Vec<(usize, MetricReference)>)| {
+            let (with, by) = to.iter().find(|(other, _)| stays(*other)).or(to.first())?;
+            Some((*cell, *with, *by))
+        };
+        given_up.iter().filter_map(to).collect()
+    }
+
+    /// The leader against the others, in plan order.
+    fn evidence(&self, leader: usize, field: &mut [usize]) -> Vec<Comparison> {
+        field.sort_unstable();
+        let others = field.iter().copied().filter(|other| *other != leader);
+        others.filter_map(|other| self.verdict(leader, other)).collect()
+    }
+
+    fn verdict(&self, cell: usize, other: usize) -> Option<Comparison> {
+        match self.best {
+            Some(best) => compare_cells(self.summary, other, cell, super::asked(best), self.terms),
+            None => compare_unasked(self.summary, other, cell, self.terms),
+        }
+    }
+
+    fn beats(&self, cell: usize, other: usize) -> bool {
+        self.verdict(cell, other).is_some_and(|comparison| comparison.verdict.is_improvement())
+    }
+}
+
+/// The best estimate first.
+pub(crate) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
+    let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let value = |cell: &usize| summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
+    cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
+}
+
+/// A bound that is missed, else one that is undecided.
+fn within(cell: usize, bounds: &[BoundCheck]) -> Standing {
+    let outcomes = || {
+        let known = |(index, check): (usize, &BoundCheck)| Some((index, check.of(cell)?.outcome));
+        bounds.iter().enumerate().filter_map(known)
+    };
+    let missed = outcomes().find(|(_, outcome)| *outcome == BoundOutcome::Missed);
+    let doubtful = || outcomes().find(|(_, outcome)| matches!(outcome, BoundOutcome::Undecided(_)));
+    match missed {
+        Some((bound, _)) => Standing::OutOfBounds { bound },
+        None => doubtful().map_or(Standing::Unbeaten, |(bound, _)| Standing::InDoubt { bound }),
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether the cells of a group differ at all (method 6.7).
+
+use std::collections::BTreeMap;
+
+use statistics::omnibus::welch_anova;
+
+use crate::summary::Summary;
+use base::metric::MetricReference;
+use plan::{Group, Plan};
+
+/// Whether the cells of one group differ at all; it opens or closes no verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Family {
+    /// Index of the group.
+    pub group: usize,
+    /// Indices of the cells that were compared.
+    pub cells: Vec<usize>,
+    /// Blocks that all of them completed.
+    pub blocks: usize,
+    /// p value of Welch's analysis of variance: that all cells have the same mean.
+    pub p: Option<f64>,
+}
+
+/// The groups of at least three cells that completed runs.
+pub(super) fn families(plan: &Plan, summary: &Summary) -> Vec<Family> {
+    plan.groups.iter().enumerate().filter_map(|(index, group)| family(index, group, summary)).collect()
+}
+
+fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
+    let known = |cell: &u32| summary.cells.get(*cell as usize);
+    let mut cells = group.cells.iter().filter_map(known);
+    let first = cells.next()?;
+    // By what they are compared.
+    let others = cells.map(|other| other.compared_by(first));
+    let metric = others.max_by_key(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
+    let values = |cell: &u32| {
+        let values = known(cell)?.run_values(metric);
+        (!values.is_empty()).then_some((*cell as usize, values))
+    };
+    let arms: Vec<(usize, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();
+    if arms.len() < 3 {
+        return None;
+    }
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (block, value) in arms.iter().flat_map(|(_, values)| values) {
+        blocks.entry(*block).or_default().push(*value);
+    }
+    let whole: Vec<Vec<f64>> = blocks.into_values().filter(|block| block.len() == arms.len()).collect();
+    let groups: Vec<Vec<f64>> =
+        arms.iter().map(|(_, values)| values.iter().map(|(_, value)| *value).collect()).collect();
+    Some(Family {
+        group: index,
+        cells: arms.iter().map(|(cell, _)| *cell).collect(),
+        blocks: whole.len(),
+        p: welch_anova(&groups).map(|test| test.p),
+    })
+}

@@ -1,0 +1,141 @@
+//! Summary -> what may be claimed: verdicts on each cell against its baseline, the controls that they rest on, and what
+//! follows for the whole record (method 6 and 8).
+//!
+//! Pure: no file, no clock. A verdict is unknown unless evidence says otherwise, and always has a reason.
+
+pub mod calibration;
+pub mod choose;
+mod comparable;
+pub mod control;
+pub mod family;
+mod goals;
+pub mod need;
+pub mod pair;
+pub mod pareto;
+pub mod proposal;
+pub mod rules;
+mod tails;
+mod tie;
+pub(crate) mod unpaired;
+mod withheld;
+
+pub use calibration::Calibration;
+pub use calibration::calibrate;
+pub use choose::{Choice, choose};
+pub use comparable::Unfit;
+pub use control::Control;
+pub(crate) use control::DetectableEffect;
+pub use family::Family;
+pub use goals::{GoalCheck, GoalOutcome};
+pub use pair::Comparison;
+pub use pareto::{Tradeoff, tradeoffs};
+pub use rules::ComparisonRules;
+pub use withheld::Withheld;
+
+use pair::{compare_cells, compare_unasked};
+
+use crate::summary::Summary;
+use base::metric::{MetricReference, PEAK_RSS};
+use plan::Plan;
+use record::Manifest;
+
+/// Everything that is judged in one record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    /// Each cell against its baseline, in plan order.
+    pub comparisons: Vec<Comparison>,
+    /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
+    pub tails: Vec<Comparison>,
+    /// The peak memory of the same pairs; no gate rests on it.
+    pub memory: Vec<Comparison>,
+    /// Whether the cells of a group differ at all, for groups of three and more.
+    pub families: Vec<Family>,
+    /// Identical arms against each other, in the order of the plan's controls.
+    pub controls: Vec<Control>,
+    /// How small a difference can be seen here.
+    pub detectable_effect: DetectableEffect,
+    /// What each group took, where runs go by need.
+    pub efforts: Vec<need::Effort>,
+    /// What is best, by the specification's question or by speed; absent where nothing is compared.
+    pub choice: Option<Choice>,
+    /// The specification's promises, in its order.
+    pub goals: Vec<GoalCheck>,
+    /// The cells that give and take between two metrics, one entry for each set that can stand in for each other.
+    pub tradeoffs: Vec<Tradeoff>,
+}
+
+impl Judged {
+    /// The comparison of a cell with its baseline.
+    pub fn of(&self, cell: usize) -> Option<&Comparison> {
+        comparison_of(&self.comparisons, cell)
+    }
+
+    /// The control that failed, if one did.
+    pub fn failed_control(&self) -> Option<&Control> {
+        self.controls.iter().find(|control| control.has_failed())
+    }
+}
+
+/// The comparison of a cell with its baseline; comparisons stand in plan order.
+pub(crate) fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&Comparison> {
+    let index = comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
+    comparisons.get(index)
+}
+
+/// The comparisons of [`judge`] and nothing else that is judged: what a table shows while a record grows.
+pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
+    let plan = &manifest.plan;
+    let terms = ComparisonRules::of(manifest);
+    let controls = control::controls(plan, summary, &terms);
+    let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, &terms);
+    let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
+    control::withhold(&mut comparisons, plan, &controls);
+    comparisons
+}
+
+/// Judges a record, complete or not.
+pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
+    let plan = &manifest.plan;
+    let terms = ComparisonRules::of(manifest);
+    let controls = control::controls(plan, summary, &terms);
+    let mut comparisons = against_baseline(plan, summary, &terms);
+    control::withhold(&mut comparisons, plan, &controls);
+    let tails = tails::tails(plan, summary, &terms, &controls);
+    let of_memory = |(baseline, cell)| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
+    let is_alike = |(one, other): &(usize, usize)| !summary.cells[*one].has_another_batch(&summary.cells[*other]);
+    let mut memory: Vec<Comparison> = plan.pairs().filter(is_alike).filter_map(of_memory).collect();
+    control::withhold(&mut memory, plan, &controls);
+    let mut judged = Judged {
+        tails,
+        memory,
+        families: family::families(plan, summary),
+        detectable_effect: control::detectable_effect(&controls, &comparisons, summary, manifest),
+        comparisons,
+        controls,
+        efforts: need::efforts(manifest, summary),
+        choice: None,
+        goals: Vec::new(),
+        tradeoffs: Vec::new(),
+    };
+    let question = manifest.experiment.choose.as_ref();
+    let weighed = pareto::metrics(&manifest.experiment.pareto, question, accuracy(manifest));
+    match question {
+        Some(question) => judged.choice = Some(choose(plan, summary, &judged, &terms, question)),
+        None => judged.choice = choose::fastest(plan, summary, &judged, &terms, tie::unasked(&weighed)),
+    }
+    judged.goals = goals::check(plan, summary, &judged, &terms, &manifest.experiment.goals);
+    let is_listed = !manifest.experiment.pareto.is_empty();
+    judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
+    judged
+}
+
+/// What the data of the models say first.
+fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
+    let first = manifest.accuracy().iter().flat_map(|known| &known.scores).next()?;
+    Some(MetricReference::of(first.metric.metric()))
+}
+
+/// Every cell that has a baseline and at least one block in common with it, in plan order.
+pub(crate) fn against_baseline(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Comparison> {
+    plan.pairs().filter_map(|(baseline, cell)| compare_unasked(summary, baseline, cell, terms)).collect()
+}

@@ -1,0 +1,325 @@
+//! Two cells in their common blocks (method 6.1).
+
+use statistics::duet::paired_slice_ratio;
+use statistics::interval::Interval;
+use statistics::paired::compare_paired;
+use statistics::{Hint, LogRatio, Verdict};
+
+use super::withheld::withheld;
+use super::{ComparisonRules, Withheld};
+use crate::summary::{CONFIDENCE, CellSummary, Summary};
+use base::metric::{Direction, ITEMS, LARGEST_RATE, MetricReference};
+
+/// One cell against another, its baseline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Index of the cell.
+    pub cell: usize,
+    /// Index of the baseline cell.
+    pub baseline: usize,
+    /// What is compared, as users name it: `latency`, `latency.p95`.
+    pub metric: MetricReference,
+    /// Baseline over candidate for times, candidate over baseline for rates: above 1 is better.
+    pub speedup: f64,
+    /// Its interval; `None` below five common blocks.
+    pub interval: Option<Interval>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Blocks in which both completed.
+    pub blocks: usize,
+    /// The margin of the verdict.
+    pub margin: f64,
+    /// What may be claimed.
+    pub verdict: Verdict,
+    /// Why not more, where the verdict is inconclusive.
+    pub hint: Option<Hint>,
+    /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
+    pub withheld: Option<Withheld>,
+    /// Winsorised deviation of the log ratios of the blocks.
+    pub deviation: Option<f64>,
+    /// The smallest relative effect that these blocks detect with 80 % power.
+    pub detectable: Option<f64>,
+    /// Two-sided p value of a difference beyond the margin, the test that the interval is of (method 6.1).
+    pub p: Option<f64>,
+}
+
+impl Comparison {
+    /// Without its verdict where there is a reason to withhold it; an earlier reason stays.
+    pub(super) fn withheld_for(self, reason: Option<Withheld>) -> Self {
+        match self.withheld.or(reason) {
+            None => self,
+            withheld => Comparison { verdict: Verdict::Inconclusive, hint: None, withheld, ..self },
+        }
+    }
+}
+
+/// Compares two cells by the default metric of the two (method 6.1).
+pub(crate) fn compare_unasked(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    terms: &ComparisonRules,
+) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let metric = to.compared_by(from);
+    let found = compare_cells(summary, baseline, cell, metric, terms);
+    if metric.metric.name == LARGEST_RATE.name {
+        // A run whose rate lies beyond those that were looked at is not like the others.
+        let lacks = |cell: &CellSummary| cell.run_values(metric).len() < cell.runs.completed as usize;
+        let why = (lacks(from) || lacks(to)).then_some(Withheld::ShortLoad);
+        return found.map(|found| found.withheld_for(why));
+    }
+    if metric.metric.name != ITEMS.name {
+        let differ = to.has_another_batch(from).then_some(Withheld::BatchesDiffer);
+        return found.map(|found| found.withheld_for(differ));
+    }
+    let by_latency = || compare_cells(summary, baseline, cell, MetricReference::LATENCY, terms);
+    found.or_else(|| Some(by_latency()?.withheld_for(Some(Withheld::BatchesDiffer))))
+}
+
+/// Compares cell `cell` with cell `baseline`; `None` without a common block in which both have the metric.
+pub(crate) fn compare_cells(
+    summary: &Summary,
+    baseline: usize,
+    cell: usize,
+    reference: MetricReference,
+    terms: &ComparisonRules,
+) -> Option<Comparison> {
+    if reference.metric.is_constant() {
+        return exact(summary, baseline, cell, reference);
+    }
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    if reference.metric.is_own() && from.is_same_in_all_runs(reference) && to.is_same_in_all_runs(reference) {
+        return exact(summary, baseline, cell, reference);
+    }
+    let paired = paired(from, to, reference, terms)?;
+    let withheld = withheld(from).or_else(|| withheld(to));
+    let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
+    let comparison = Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: speedup(paired.theta),
+        interval: paired.interval.map(speedup_interval),
+        confidence: paired.confidence,
+        blocks: paired.blocks,
+        margin: paired.margin,
+        verdict: paired.verdict,
+        hint: paired.hint,
+        withheld: None,
+        deviation: paired.winsorised_deviation,
+        detectable: paired.detectable_effect,
+        p: paired.p(),
+    };
+    Some(comparison.withheld_for(withheld))
+}
+
+/// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
+fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
+    let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);
+    let (worse_by, ratio) = match reference.metric.direction {
+        Direction::HigherIsBetter => (before - after, after / before),
+        Direction::LowerIsBetter | Direction::Neutral => (after - before, before / after),
+    };
+    let ratio = if before > 0.0 && after > 0.0 { ratio } else { f64::NAN };
+    let comparison = Comparison {
+        cell,
+        baseline,
+        metric: reference,
+        speedup: ratio,
+        interval: Some(Interval { low: ratio, high: ratio }),
+        confidence: CONFIDENCE,
+        blocks: from.runs.completed.min(to.runs.completed) as usize,
+        margin: 0.0,
+        verdict: Verdict::exact(worse_by, 0.0),
+        hint: None,
+        withheld: None,
+        deviation: None,
+        detectable: None,
+        p: None,
+    };
+    Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
+}
+
+/// The paired comparison of two arms in their common blocks.
+pub(super) fn paired(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &ComparisonRules,
+) -> Option<LogRatio> {
+    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), terms.confidence)
+}
+
+/// What is compared: one log ratio for each common block, positive where the candidate is worse.
+pub(crate) fn block_log_ratios(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &ComparisonRules,
+) -> Vec<f64> {
+    if terms.is_duet && reference == MetricReference::LATENCY {
+        slice_ratios(from, to)
+    } else {
+        log_ratios(from, to, reference)
+    }
+}
+
+/// Theta above 0 is worse, so the speed-up is its negative exponential.
+pub fn speedup(theta: f64) -> f64 {
+    (-theta).exp()
+}
+
+/// As [`speedup`], by which the ends of the interval swap.
+pub(crate) fn speedup_interval(interval: Interval) -> Interval {
+    Interval { low: speedup(interval.high), high: speedup(interval.low) }
+}
+
+/// The same for arms that ran at the same time: the median over the slices of each block.
+fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
+    let ratio = |(block, slices): &(u32, Vec<f64>)| {
+        let (_, base) = from.slices.iter().find(|(other, _)| other == block)?;
+        let each = |medians: &[f64]| -> Vec<Vec<f64>> { medians.iter().map(|median| vec![*median]).collect() };
+        paired_slice_ratio(&each(base), &each(slices))
+    };
+    to.slices.iter().filter_map(ratio).collect()
+}
+
+/// Log of candidate over baseline in each block that both completed; positive is worse.
+pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
+    let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let base = from.run_values(reference);
+    let pair = |(block, value): (u32, f64)| {
+        let position = base.binary_search_by_key(&block, |(other, _)| *other).ok()?;
+        let base = base[position].1;
+        (value > 0.0 && base > 0.0).then(|| sign * (value.ln() - base.ln()))
+    };
+    to.run_values(reference).into_iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::metric::{LATENCY, Metric};
+    use base::quantity::Ratio;
+    use experiment::Margin;
+    use std::collections::BTreeMap;
+
+    fn cell(values: &[f64], metric: &Metric) -> CellSummary {
+        CellSummary::unmeasured("0123456789abcdef".parse().expect("an id")).with_values(metric, values)
+    }
+
+    fn compared(base: CellSummary, other: CellSummary, metric: &'static Metric) -> Comparison {
+        let summary = Summary { cells: vec![base, other], ..Summary::default() };
+        compare_cells(&summary, 0, 1, MetricReference::of(metric), &ComparisonRules::default()).expect("common blocks")
+    }
+
+    const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0];
+
+    #[test]
+    fn more_time_is_worse_and_a_higher_rate_is_better() {
+        let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
+        let time = compared(cell(&BASE, &LATENCY), cell(&higher, &LATENCY), &LATENCY);
+        assert_eq!(time.verdict, Verdict::Worse);
+        assert!((time.speedup - 1.0 / 1.1).abs() < 1e-9);
+        let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
+        assert_eq!(rate.verdict, Verdict::Better);
+        assert!((rate.speedup - 1.1).abs() < 1e-9);
+    }
+
+    /// Eight items take twice the time of one: four times as many a second.
+    #[test]
+    fn cells_with_different_batches_are_compared_by_items() {
+        let times = |factor: f64| BASE.map(|value| value * factor);
+        let alone = |batch: u64, time: f64| CellSummary { batch: Some(batch), ..cell(&times(time), &LATENCY) };
+        let rated = |batch: u64, time: f64| alone(batch, time).with_values(&ITEMS, &times(batch as f64 / time));
+        let against = |other: CellSummary| {
+            let summary = Summary { cells: vec![rated(1, 1.0), other], ..Summary::default() };
+            compare_unasked(&summary, 0, 1, &ComparisonRules::default()).expect("common blocks")
+        };
+        let found = against(rated(8, 2.0));
+        assert_eq!((found.metric, found.verdict), (MetricReference::of(&ITEMS), Verdict::Better));
+        assert!((found.speedup - 4.0).abs() < 1e-9 && found.p.is_some());
+        assert_eq!(against(rated(1, 2.0)).metric, MetricReference::LATENCY);
+        // With cold caches there are latencies and no rates.
+        let cold = against(alone(8, 2.0));
+        assert_eq!((cold.verdict, cold.withheld), (Verdict::Inconclusive, Some(Withheld::BatchesDiffer)));
+    }
+
+    #[test]
+    fn pairs_are_made_by_block_and_lost_blocks_are_dropped() {
+        let mut other = cell(&BASE, &LATENCY);
+        let per_run = &mut other.metrics.get_mut(LATENCY.name).expect("latency").per_run;
+        per_run.remove(2);
+        assert_eq!(compared(cell(&BASE, &LATENCY), other, &LATENCY).blocks, 5);
+    }
+
+    #[test]
+    fn no_verdict_on_wrong_outputs_many_failures_or_unsteady_runs() {
+        let faster: Vec<f64> = BASE.iter().map(|value| value * 0.5).collect();
+        let verdict = |change: &dyn Fn(&mut CellSummary)| {
+            let mut other = cell(&faster, &LATENCY);
+            change(&mut other);
+            let found = compared(cell(&BASE, &LATENCY), other, &LATENCY);
+            (found.verdict, found.withheld)
+        };
+        assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
+        let withheld = |reason| (Verdict::Inconclusive, Some(reason));
+        let warn = |code: &'static str, runs: u32| {
+            move |cell: &mut CellSummary| cell.warnings = BTreeMap::from([(code.to_owned(), runs)])
+        };
+        assert_eq!(verdict(&warn("W_OUTPUT_NONFINITE", 1)), withheld(Withheld::NotFinite));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 3)), (Verdict::Better, None));
+        assert_eq!(verdict(&warn("W_NO_STEADY_STATE", 4)), withheld(Withheld::NotSteady));
+        assert_eq!(verdict(&|cell| cell.runs.failed = 2), withheld(Withheld::ManyFailures));
+    }
+
+    #[test]
+    fn a_quick_look_claims_only_what_is_beyond_its_margin() {
+        let margin = ComparisonRules::default().margin.of_quick_look();
+        let terms = ComparisonRules { is_quick: true, margin, ..ComparisonRules::default() };
+        let against = |factor: f64| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
+            let summary = Summary { cells, ..Summary::default() };
+            compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks")
+        };
+        assert_eq!((against(1.5).verdict, against(1.5).withheld), (Verdict::Worse, None));
+        for factor in [0.95, 1.0, 1.05] {
+            let found = against(factor);
+            assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
+        }
+    }
+
+    /// Load that stays does not widen an interval; it changes the answer (method 8.1).
+    #[test]
+    fn a_quick_look_beside_other_load_claims_nothing_about_time() {
+        let beside = |runs: u32, is_quick: bool, metric: &'static Metric| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * 1.5).collect();
+            let mut cells = vec![cell(&BASE, metric), cell(&other, metric)];
+            let load = crate::summary::OtherLoad { runs, cores: 0.98, waiting_threads: None };
+            cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
+            let summary = Summary { cells, ..Summary::default() };
+            let terms = ComparisonRules { is_quick, ..ComparisonRules::default() };
+            let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
+            (found.verdict, found.withheld)
+        };
+        let open = (Verdict::Inconclusive, Some(Withheld::OtherLoad));
+        assert_eq!((beside(4, true, &LATENCY), beside(6, true, &ITEMS)), (open, open));
+        assert_eq!(beside(3, true, &LATENCY), (Verdict::Worse, None), "half of the runs are not most");
+        assert_eq!(beside(6, false, &LATENCY), (Verdict::Worse, None));
+        assert_eq!(beside(6, true, &base::metric::PEAK_RSS), (Verdict::Worse, None));
+    }
+
+    #[test]
+    fn tails_have_their_own_margin() {
+        let terms = ComparisonRules {
+            margin: Margin { default: Ratio(0.01), tail: Ratio(0.07) },
+            ..ComparisonRules::default()
+        };
+        let margin = |text: &str| terms.margin_of(text.parse().expect("a reference"));
+        assert_eq!((margin("latency"), margin("latency.mean")), (0.01, 0.01));
+        assert_eq!((margin("latency.p95"), margin("latency.p99.9")), (0.07, 0.07));
+    }
+}

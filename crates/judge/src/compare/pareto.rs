@@ -1,0 +1,326 @@
+//! Cells that give and take: the Pareto frontier of what could stand in for each other (method 9).
+//!
+//! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
+//! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
+
+use statistics::certain_domination::{ParetoClass, classify};
+use statistics::interval::Estimate;
+use statistics::paired::Verdict;
+use statistics::pareto::{Objective, frontier};
+
+use super::choose::{Entrant, Standing};
+use super::comparable::{Unfit, comparable, unfit};
+use super::pair::compare_cells;
+use super::{ComparisonRules, Judged};
+use crate::summary::Summary;
+use base::metric::{Direction, MetricReference, PEAK_RSS};
+use experiment::Choose;
+use plan::Plan;
+
+/// Fewer cells than these have nothing to give or take.
+const LEAST_CELLS: usize = 2;
+
+/// Fewer cells than these are told apart by a table at one glance, and are weighed only where the specification asks.
+const LEAST_CELLS_UNASKED: usize = 3;
+
+/// The cells that could stand in for each other, by several metrics at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tradeoff {
+    pub metrics: Vec<MetricReference>,
+    /// Every cell that is to be run, in plan order.
+    pub points: Vec<Point>,
+    /// There is something to weigh: of two cells that nothing dominates, one is better by one metric, and the other by
+    /// another.
+    pub is_open: bool,
+}
+
+/// One cell among those that could stand in for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Index of the cell.
+    pub cell: usize,
+    /// One estimate for each metric; `None` where the cell has no value.
+    pub estimates: Vec<Option<Estimate>>,
+    /// What is known about its place.
+    pub place: FrontierPlace,
+}
+
+/// What is known about the place of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrontierPlace {
+    /// No other is at least as good by every metric and better by one, as estimated, and none is so for certain.
+    Frontier,
+    /// Others are ahead as estimated, none for certain.
+    WithinNoise,
+    /// Others are better or equivalent by every metric and better by one.
+    Dominated {
+        /// Their cells, in plan order.
+        by: Vec<usize>,
+    },
+    /// Nothing may be said.
+    LeftOut { why: Unfit },
+}
+
+/// The metrics that a report weighs: those of the specification, else two: what its question names first, and latency
+/// with accuracy where it is known, else with peak memory.
+///
+/// Two statistics of one metric go along with each other, and a ratio to the baseline says what the metric says.
+pub fn metrics(
+    listed: &[MetricReference],
+    question: Option<&Choose>,
+    accuracy: Option<MetricReference>,
+) -> Vec<MetricReference> {
+    if !listed.is_empty() {
+        return listed.to_vec();
+    }
+    let asked = question.iter().flat_map(|question| question.metrics());
+    let mut metrics: Vec<MetricReference> = Vec::new();
+    for reference in asked.chain([MetricReference::LATENCY]).chain(accuracy).chain([MetricReference::of(&PEAK_RSS)]) {
+        let is_known = metrics.iter().any(|known| known.metric.name == reference.metric.name);
+        if !is_known && !reference.is_speedup() && reference.metric.direction != Direction::Neutral {
+            metrics.push(reference);
+        }
+    }
+    metrics.truncate(2);
+    metrics
+}
+
+/// Every set of cells that could stand in for each other and of which something may be said: at least two where the
+/// specification asks for these metrics, else at least three. Nothing where a control failed for the whole record.
+pub fn tradeoffs(
+    plan: &Plan,
+    summary: &Summary,
+    judged: &Judged,
+    terms: &ComparisonRules,
+    metrics: &[MetricReference],
+    is_asked: bool,
+) -> Vec<Tradeoff> {
+    let sets = comparable(plan, summary, metrics);
+    let least_cells = if is_asked { LEAST_CELLS } else { LEAST_CELLS_UNASKED };
+    sets.iter().filter_map(|cells| Set { plan, summary, judged, terms, metrics, least_cells }.weigh(cells)).collect()
+}
+
+struct Set<'a> {
+    plan: &'a Plan,
+    summary: &'a Summary,
+    judged: &'a Judged,
+    terms: &'a ComparisonRules,
+    metrics: &'a [MetricReference],
+    least_cells: usize,
+}
+
+impl Set<'_> {
+    fn weigh(&self, cells: &[usize]) -> Option<Tradeoff> {
+        // What is near the largest rate is not weighed against what is at it.
+        if cells.iter().any(|cell| self.metrics.iter().any(|metric| !self.plan.load_tells(*cell, *metric))) {
+            return None;
+        }
+        let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
+        let mut points: Vec<Point> = cells.iter().filter(is_run).map(|cell| self.point(*cell)).collect();
+        let fit: Vec<usize> =
+            (0..points.len()).filter(|point| !matches!(points[*point].place, FrontierPlace::LeftOut { .. })).collect();
+        if fit.len() < self.least_cells {
+            return None;
+        }
+        let fit_cells: Vec<usize> = fit.iter().map(|point| points[*point].cell).collect();
+        let places = self.places(&fit_cells);
+        let is_open = self.is_open(&fit_cells, &places);
+        for (point, place) in fit.iter().zip(places) {
+            points[*point].place = place;
+        }
+        Some(Tradeoff { metrics: self.metrics.to_vec(), points, is_open })
+    }
+
+    /// A point whose place is not known yet.
+    fn point(&self, cell: usize) -> Point {
+        let why = |metric: &MetricReference| unfit(self.plan, self.summary, &self.judged.controls, *metric, cell);
+        let place = match self.metrics.iter().find_map(why) {
+            Some(why) => FrontierPlace::LeftOut { why },
+            None => FrontierPlace::Frontier,
+        };
+        let summary = &self.summary.cells[cell];
+        let estimates = self.metrics.iter().map(|metric| summary.estimate_of(*metric)).collect();
+        Point { cell, estimates, place }
+    }
+
+    fn objectives(&self) -> Vec<Objective> {
+        let objective = |reference: &MetricReference| match reference.metric.direction {
+            Direction::HigherIsBetter => Objective::Max,
+            Direction::LowerIsBetter | Direction::Neutral => Objective::Min,
+        };
+        self.metrics.iter().map(objective).collect()
+    }
+
+    fn places(&self, cells: &[usize]) -> Vec<FrontierPlace> {
+        let value = |cell: &usize, metric: &MetricReference| {
+            self.summary.cells[*cell].estimate_of(*metric).map(|estimate| estimate.value)
+        };
+        let values: Vec<Vec<Option<f64>>> =
+            cells.iter().map(|cell| self.metrics.iter().map(|metric| value(cell, metric)).collect()).collect();
+        let front = frontier(&values, &self.objectives());
+        let verdict = |one: usize, other: usize, metric: usize| self.verdict(cells[one], cells[other], metric);
+        let classes = classify(&front, self.metrics.len(), verdict);
+        let place = |(point, class): (usize, ParetoClass)| match class {
+            ParetoClass::Frontier => FrontierPlace::Frontier,
+            ParetoClass::WithinNoise => FrontierPlace::WithinNoise,
+            ParetoClass::Dominated { by } => {
+                let by: Vec<usize> = by.into_iter().map(|other| cells[other]).collect();
+                let by: Vec<usize> = by.into_iter().filter(|other| !self.is_answered(cells[point], *other)).collect();
+                match (by.is_empty(), front.members.contains(&point)) {
+                    (false, _) => FrontierPlace::Dominated { by },
+                    (true, true) => FrontierPlace::Frontier,
+                    (true, false) => FrontierPlace::WithinNoise,
+                }
+            }
+            // A value that is not a number cannot be estimated either.
+            ParetoClass::Excluded => FrontierPlace::LeftOut { why: Unfit::NoValue },
+        };
+        classes.into_iter().enumerate().map(place).collect()
+    }
+
+    /// Whether the answer names a cell, and found another one beaten by the metric that was asked for: equivalence is not
+    /// transitive, and what is beaten dominates nothing that is not.
+    fn is_answered(&self, cell: usize, other: usize) -> bool {
+        let Some(choice) =
+            self.judged.choice.as_ref().filter(|choice| choice.is_asked && self.metrics.contains(&choice.asked()))
+        else {
+            return false;
+        };
+        let is_beaten = |entrant: &Entrant| matches!(entrant.standing, Standing::Beaten { .. });
+        choice
+            .contests
+            .iter()
+            .filter(|contest| contest.best.contains(&cell))
+            .any(|contest| contest.entrants.iter().any(|entrant| entrant.cell == other && is_beaten(entrant)))
+    }
+
+    /// The verdict on one cell against another by the metric of this index.
+    fn verdict(&self, one: usize, other: usize, metric: usize) -> Verdict {
+        let comparison = compare_cells(self.summary, other, one, self.metrics[metric], self.terms);
+        comparison.map(|comparison| comparison.verdict).unwrap_or_default()
+    }
+
+    fn is_open(&self, cells: &[usize], places: &[FrontierPlace]) -> bool {
+        let may_be = |place: &FrontierPlace| matches!(place, FrontierPlace::Frontier | FrontierPlace::WithinNoise);
+        let open: Vec<usize> =
+            cells.iter().zip(places).filter(|(_, place)| may_be(place)).map(|(cell, _)| *cell).collect();
+        let is_better = |one: usize, other: usize| {
+            (0..self.metrics.len()).any(|metric| self.verdict(one, other, metric).is_improvement())
+        };
+        let opposed = |one: usize, other: usize| is_better(one, other) && is_better(other, one);
+        open.iter().enumerate().any(|(index, one)| open[index + 1..].iter().any(|other| opposed(*one, *other)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::compare::choose::tests::{Scene, at_most};
+    use base::metric::{ITEMS, LATENCY};
+
+    fn both() -> [MetricReference; 2] {
+        [MetricReference::LATENCY, MetricReference::of(&PEAK_RSS)]
+    }
+
+    /// Four variants with these latencies and sizes.
+    fn scene(values: [(f64, f64); 4]) -> Scene {
+        let scene = Scene::new("models: [m]\nvariants: [a, b, c, d]");
+        values.into_iter().zip(["a", "b", "c", "d"]).fold(scene, |scene, ((latency, bytes), name)| {
+            let path = format!("m/default/{name}/cpu");
+            scene.level(&path, latency).values(&path, &PEAK_RSS, &[bytes, bytes * 1.001].repeat(5))
+        })
+    }
+
+    fn weigh(scene: &Scene) -> Vec<Tradeoff> {
+        tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &both(), false)
+    }
+
+    #[test]
+    fn cells_are_on_the_frontier_dominated_or_within_noise() {
+        // b is faster than a and larger; c is slower than a and larger; d is within the margin of a, and estimated worse.
+        let found = weigh(&scene([(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (10.05, 1.001e6)]));
+        let places: Vec<FrontierPlace> = found[0].points.iter().map(|point| point.place.clone()).collect();
+        let expected = [
+            FrontierPlace::Frontier,
+            FrontierPlace::Frontier,
+            FrontierPlace::Dominated { by: vec![0, 3] },
+            FrontierPlace::WithinNoise,
+        ];
+        assert_eq!(places, expected);
+        assert!(found[0].is_open);
+    }
+
+    #[test]
+    fn one_that_is_best_in_everything_leaves_nothing_to_weigh() {
+        let found = weigh(&scene([(10.0, 2e6), (5.0, 1e6), (12.0, 2e6), (11.0, 2e6)]));
+        assert!(!found[0].is_open);
+        assert_eq!(found[0].points[1].place, FrontierPlace::Frontier);
+    }
+
+    #[test]
+    fn cells_of_which_nothing_may_be_said_are_left_out_with_the_reason() {
+        let values = [(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (4.0, 1e5)];
+        let found = weigh(&scene(values).failed("m/default/d/cpu"));
+        let why = Unfit::Failed(worker::backend::FailureKind::Operator);
+        assert_eq!(found[0].points[3].place, FrontierPlace::LeftOut { why });
+        assert_eq!(found[0].points[0].place, FrontierPlace::Frontier);
+        assert!(weigh(&scene(values).failed("m/default/d/cpu").failed("m/default/c/cpu")).is_empty());
+        assert_eq!(weigh(&scene(values).skipped("m/default/d/cpu"))[0].points.len(), 3);
+        assert!(weigh(&scene(values).failed_control("m/default/a/cpu")).is_empty());
+    }
+
+    #[test]
+    fn two_cells_are_weighed_where_the_specification_asks() {
+        let scene = scene([(10.0, 1e6), (5.0, 2e6), (12.0, 1.5e6), (4.0, 1e5)]);
+        let scene = scene.failed("m/default/c/cpu").failed("m/default/d/cpu");
+        let weigh = |is_asked| {
+            tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &both(), is_asked)
+        };
+        assert!(weigh(false).is_empty());
+        let found = weigh(true);
+        assert!(found[0].is_open);
+        assert_eq!(
+            found[0].points[..2].iter().map(|point| &point.place).collect::<Vec<_>>(),
+            [&FrontierPlace::Frontier; 2]
+        );
+    }
+
+    #[test]
+    fn batches_are_weighed_for_a_rate_per_item() {
+        let scene = Scene::new("models: [m]\ninputs: { batch: [1, 4, 16] }");
+        let scene = [("b1", 1.0, 100.0), ("b4", 2.0, 200.0), ("b16", 9.0, 178.0)].into_iter().fold(
+            scene,
+            |scene, (input, latency, rate)| {
+                let path = format!("m/{input}/fp32/cpu");
+                scene.level(&path, latency).values(&path, &ITEMS, &[rate, rate * 1.001].repeat(5))
+            },
+        );
+        let metrics = [MetricReference::of(&ITEMS), MetricReference::of(&LATENCY)];
+        let found = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
+        let places: Vec<&FrontierPlace> = found[0].points.iter().map(|point| &point.place).collect();
+        assert_eq!(
+            places,
+            [&FrontierPlace::Frontier, &FrontierPlace::Frontier, &FrontierPlace::Dominated { by: vec![1] }]
+        );
+    }
+
+    #[test]
+    fn the_question_says_what_is_weighed() {
+        let names = |best: &str, within: &[&str]| -> Vec<String> {
+            let within = within.iter().map(|metric| at_most(metric, 1.0, None)).collect();
+            let question = Choose { best: best.parse().unwrap(), then: Vec::new(), within };
+            metrics(&[], Some(&question), None).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(names("latency", &["latency.p95"]), ["latency", "peak_rss"]);
+        assert_eq!(names("items", &["latency.p95", "peak_rss"]), ["items", "latency.p95"]);
+        assert_eq!(names("speedup", &["cpu_utilisation"]), ["latency", "peak_rss"]);
+        assert_eq!(names("peak_rss", &[]), ["peak_rss", "latency"]);
+        assert_eq!(metrics(&[], None, None), both());
+        let accuracy = MetricReference::of(&base::metric::ACCURACY_TOP1);
+        assert_eq!(metrics(&[], None, Some(accuracy)), [MetricReference::LATENCY, accuracy]);
+        let listed: Vec<MetricReference> =
+            ["cpu_time", "latency.p95", "load"].map(|name| name.parse().unwrap()).to_vec();
+        assert_eq!(metrics(&listed, None, None), listed);
+    }
+}

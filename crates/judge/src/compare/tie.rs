@@ -1,0 +1,72 @@
+//! Cells that no verdict on the asked metric tells apart, and what else speaks for one of them.
+//!
+//! A question names what breaks its ties. Where none is asked, the metrics that the trade-offs weigh come first, then peak
+//! memory and the size of the model file. Input and output as for any verdict; pure.
+
+use super::pair::{compare_cells, compare_unasked};
+use super::{Comparison, ComparisonRules};
+use crate::summary::Summary;
+use base::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
+
+/// How ties are broken.
+pub(super) struct TieBreak<'a> {
+    summary: &'a Summary,
+    terms: &'a ComparisonRules,
+    /// `None`: what cells are compared by unasked.
+    asked: Option<MetricReference>,
+    metrics: Vec<MetricReference>,
+}
+
+impl<'a> TieBreak<'a> {
+    /// Of `asked`, by these metrics in their order; those without a better direction say nothing.
+    pub(super) fn new(
+        summary: &'a Summary,
+        terms: &'a ComparisonRules,
+        asked: Option<MetricReference>,
+        by: impl Iterator<Item = MetricReference>,
+    ) -> Self {
+        let may_tell = |by: &MetricReference| !by.is_speedup() && by.metric.direction != Direction::Neutral;
+        let metrics = by.filter(|by| may_tell(by) && Some(*by) != asked).collect();
+        TieBreak { summary, terms, asked, metrics }
+    }
+
+    /// By which metric a cell is ahead of another one, where the asked metric does not tell them apart.
+    pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<MetricReference> {
+        let asked = match self.asked {
+            Some(asked) => self.verdict(cell, other, asked),
+            None => compare_unasked(self.summary, other, cell, self.terms),
+        };
+        asked.filter(is_tie)?;
+        for metric in &self.metrics {
+            let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
+            if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
+                return verdict.is_improvement().then_some(*metric);
+            }
+        }
+        None
+    }
+
+    /// No verdict on a percentile that the samples of either do not support.
+    fn verdict(&self, cell: usize, other: usize, metric: MetricReference) -> Option<Comparison> {
+        let supports = |cell: usize| self.summary.cells[cell].supports(metric);
+        compare_cells(self.summary, other, cell, metric, self.terms).filter(|_| supports(cell) && supports(other))
+    }
+}
+
+/// A comparison that could have told two cells apart, and did not.
+fn is_tie(comparison: &Comparison) -> bool {
+    comparison.interval.is_some() && comparison.withheld.is_none() && !comparison.verdict.is_difference()
+}
+
+/// What breaks ties of speed where the specification asks nothing: what the trade-offs weigh, peak memory, and the size of the
+/// model file.
+pub(super) fn unasked(weighed: &[MetricReference]) -> Vec<MetricReference> {
+    let weighed = weighed.iter().copied().filter(|metric| metric.metric.name != MetricReference::LATENCY.metric.name);
+    let mut metrics: Vec<MetricReference> = Vec::new();
+    for metric in weighed.chain([MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)]) {
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}

@@ -1,0 +1,121 @@
+//! What forbids a verdict (method 6.1).
+
+use schemars::JsonSchema;
+use serde::de::value::StrDeserializer;
+use serde::{Deserialize, Serialize};
+use statistics::LogRatio;
+
+use super::ComparisonRules;
+use crate::summary::{CellSummary, beside};
+use base::code::Code;
+use base::metric::{MetricReference, Unit};
+
+/// Why there is no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Withheld {
+    /// Outputs with NaN or infinity: what was timed is not the model's work.
+    NotFinite,
+    /// Samples too short for a cold cache, which allows one iteration a sample.
+    NotResolved,
+    /// More than a fifth of the runs failed or were given up.
+    ManyFailures,
+    /// More than half of the runs never became steady.
+    NotSteady,
+    /// Much of the time went to nodes on the CPU in place of the device.
+    OnCpu,
+    /// Much of the time lies outside of what the runtime's program timed.
+    Untimed,
+    /// Queries came faster than they were served.
+    Saturated,
+    /// Too few queries for its queue.
+    ShortLoad,
+    /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
+    BatchesDiffer,
+    /// Two identical arms differed by more than the margin.
+    ControlFailed,
+    /// Most runs of a quick look met other load.
+    OtherLoad,
+    /// Nothing within the wide margin of a quick look is judged.
+    QuickLook,
+}
+
+impl Withheld {
+    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
+    pub fn hides_the_value(self) -> bool {
+        matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer | Withheld::Untimed)
+    }
+
+    /// Whether more runs may make it judged: of more a smaller share may have failed, or never become steady.
+    pub(super) fn may_heal(self) -> bool {
+        matches!(self, Withheld::ManyFailures | Withheld::NotSteady)
+    }
+
+    /// That of the stored word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(word)).ok()
+    }
+
+    /// The reason as a fragment.
+    pub fn words(self) -> &'static str {
+        match self {
+            Withheld::NotFinite => "outputs with NaN or infinity",
+            Withheld::NotResolved => "samples too short for a cold cache",
+            Withheld::ManyFailures => "more than a fifth of the runs failed",
+            Withheld::NotSteady => "most runs never reached a steady state",
+            Withheld::OnCpu => "too much of the time was spent on the CPU",
+            Withheld::Untimed => "much of the time lies outside of the program's clock",
+            Withheld::Saturated => "more queries came than could be served",
+            Withheld::ShortLoad => "too short to tell: fewer queries than the queue needs",
+            Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
+            Withheld::ControlFailed => "the control failed",
+            Withheld::OtherLoad => "other load during most runs of a quick look",
+            Withheld::QuickLook => "quick look",
+        }
+    }
+}
+
+/// What of a cell forbids verdicts about it.
+pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
+    let runs = cell.runs;
+    let lost = runs.failed + runs.not_run;
+    if cell.carries(Code::OutputNonFinite) {
+        Some(Withheld::NotFinite)
+    } else if cell.carries(Code::ColdUnresolved) {
+        Some(Withheld::NotResolved)
+    } else if lost * 5 > lost + runs.completed {
+        Some(Withheld::ManyFailures)
+    } else if cell.codes().contains_key(Code::Untimed.name()) {
+        Some(Withheld::Untimed)
+    } else if cell.codes().contains_key(Code::Saturated.name()) {
+        Some(Withheld::Saturated)
+    } else if cell.codes().contains_key(Code::ShortLoad.name()) {
+        Some(Withheld::ShortLoad)
+    } else if cell.fallback.is_too_much() {
+        Some(Withheld::OnCpu)
+    } else if cell.is_mostly_unsteady() {
+        Some(Withheld::NotSteady)
+    } else {
+        None
+    }
+}
+
+impl ComparisonRules {
+    /// What a quick look leaves open: what lies within its margin, and all that is timed while others used the processors,
+    /// which changes the answer and not the interval.
+    pub(super) fn withheld(
+        &self,
+        paired: &LogRatio,
+        reference: MetricReference,
+        cells: [&CellSummary; 2],
+    ) -> Option<Withheld> {
+        if !self.is_quick || paired.interval.is_none() {
+            return None;
+        }
+        let is_timed = matches!(reference.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
+        match is_timed && beside(cells).is_some() {
+            true => Some(Withheld::OtherLoad),
+            false => (!paired.verdict.is_difference()).then_some(Withheld::QuickLook),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Gates: what may not become worse, and what is said of it (method 6.8).
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use statistics::Verdict;
+
+use crate::results::{GateAsked, Results};
+use base::metric::{Difference, MetricReference};
+
+/// A verdict by which a row falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailOn {
+    /// Worse by more than is allowed.
+    Worse,
+    /// Nobody can tell.
+    Inconclusive,
+}
+
+/// What a gate is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gating {
+    pub(super) asked: Vec<Asked>,
+    /// Metrics that this version does not know, which nobody can judge.
+    pub(super) unknown: Vec<String>,
+    /// By what a row falls.
+    pub fail_on: Vec<FailOn>,
+    /// Rows that could not be judged do not make the gate fall.
+    pub allows_unjudged: bool,
+    /// Rows that somebody accepted.
+    pub accepted: Vec<Accepted>,
+}
+
+/// A metric that may not become worse.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) metric: MetricReference,
+    /// By how much; `None`: by the margin of the row.
+    pub(super) worse_by: Option<Difference>,
+    /// In these cells, by id; `None`: in all.
+    pub(super) cells: Option<HashSet<String>>,
+    /// The older side's, which counts where the newer one asks nothing: what a commit no longer gates is gated once more.
+    pub(super) is_older: bool,
+}
+
+/// A row that a commit accepts: `Perfrun-Accept: CELL METRIC REASON`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Path or id of the cell.
+    pub cell: String,
+    /// The metric.
+    pub metric: String,
+    /// Why, in the words of the commit.
+    pub reason: String,
+}
+
+/// Whether a row keeps what a gate asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Held {
+    /// It is not shown to be worse by more than is allowed.
+    Holds,
+    /// It is worse by more than is allowed.
+    Falls,
+    /// It could not be judged.
+    Unjudged,
+    /// It would fall, and a commit accepts that.
+    Accepted,
+    /// The older side does not have it.
+    New,
+}
+
+/// What a gate says of a row.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct GateRow {
+    /// How much worse it may be.
+    pub worse_by: Difference,
+    /// Whether it is.
+    pub outcome: Held,
+    /// What the interval says against what is allowed; absent where nobody could judge it.
+    #[schemars(with = "Option<String>")]
+    pub verdict: Option<Verdict>,
+    /// p value of being worse by more, adjusted by Holm over all rows that the gate judged.
+    pub p_holm: Option<f64>,
+    /// How many rows that were.
+    pub together: usize,
+    /// Why it is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<String>,
+}
+
+/// What a gate comes to.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Gated {
+    /// It fell.
+    pub is_fallen: bool,
+    /// Rows of the older side that it asks for.
+    pub asked: usize,
+    /// Those that could be judged.
+    pub judged: usize,
+    /// Those that fell.
+    pub fell: usize,
+    /// Those that fell or could not be judged, and that a commit accepts.
+    pub accepted: usize,
+    /// Rows that the older side does not have.
+    pub new: usize,
+    /// Gated metrics that no row has.
+    pub without_rows: Vec<String>,
+    /// Rows that could not be judged were allowed.
+    pub allows_unjudged: bool,
+}
+
+impl Gating {
+    /// What the specifications of both sides ask; of a metric that the newer one no longer gates, what the older one asks.
+    /// Where neither asks anything, latency by its margin.
+    pub fn of(baseline: &Results, candidate: &Results) -> Self {
+        let sides = [(candidate, false), (baseline, true)];
+        let gates = || sides.iter().flat_map(|(side, is_older)| side.rules.gates.iter().map(|gate| (gate, *is_older)));
+        let mut asked: Vec<Asked> = gates().filter_map(|(gate, is_older)| Asked::of(gate, is_older)).collect();
+        let mut unknown: Vec<String> = gates()
+            .filter(|(gate, _)| gate.metric.parse::<MetricReference>().is_err())
+            .map(|(gate, _)| gate.metric.clone())
+            .collect();
+        unknown.dedup();
+        if asked.is_empty() && unknown.is_empty() {
+            asked.push(Asked { metric: MetricReference::LATENCY, worse_by: None, cells: None, is_older: false });
+        }
+        Gating { asked, unknown, fail_on: vec![FailOn::Worse], allows_unjudged: false, accepted: Vec::new() }
+    }
+
+    /// What it asks for.
+    pub fn metrics(&self) -> impl Iterator<Item = MetricReference> {
+        self.asked.iter().map(|asked| asked.metric)
+    }
+}
+
+impl Asked {
+    /// `None` for a metric of a later version.
+    fn of(gate: &GateAsked, is_older: bool) -> Option<Self> {
+        let cells = gate.cells.as_ref().map(|cells| cells.iter().cloned().collect());
+        Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells, is_older })
+    }
+}

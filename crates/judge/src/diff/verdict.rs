@@ -1,0 +1,157 @@
+//! One metric of one cell on both sides: change, verdict, reason (method 6.1, 6.2).
+
+use std::collections::BTreeMap;
+
+use statistics::interval::Interval;
+use statistics::paired::compare_paired;
+use statistics::planning::MINIMUM_RUNS;
+use statistics::unpaired::SessionSpread;
+use statistics::{Claim, LogRatio, Verdict, run_groups};
+
+use super::found::{Change, Found, Reason, Values};
+use super::{DiffOptions, options, score};
+use crate::compare::unpaired::{compare_unpaired_values, sign};
+use crate::results::{Cell, Estimated};
+use base::metric::{Difference, Direction, Unit};
+
+impl Values<'_> {
+    /// Judges the metric; `None` where neither values of runs nor intervals tell anything.
+    pub(super) fn judge(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        match self.reference.metric.is_constant() {
+            _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
+            // To 0 there is no ratio.
+            true => score::judge(self, margin),
+            false if self.reference.unit() == Unit::Share && self.has_zeros() => self.by_difference(margin, spread),
+            false => match self.paired {
+                Some(confidence) => self.by_blocks(margin, confidence),
+                None => self.by_runs(margin, spread),
+            },
+        }
+    }
+
+    /// Whether the runs of a side fall into two groups, or, where the sides were measured apart, those of both together:
+    /// which group a side met says nothing about what changed.
+    pub(super) fn have_two_modes(&self) -> bool {
+        let column = self.reference.column();
+        let runs =
+            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let has_groups = |runs: &[f64]| run_groups(runs).is_some();
+        has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
+    }
+
+    /// The verdict on the difference of shares of which some runs have none.
+    fn by_difference(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        let Some(confidence) = self.paired else { return score::judge_apart(self, margin, spread) };
+        let direction = sign(self.reference.metric.direction);
+        let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
+        let found = compare_paired(&worse, margin.absolute_of(self.from.value), confidence)?;
+        let ends = found.interval.map(|interval| {
+            let ends = [direction * interval.low, direction * interval.high];
+            [ends[0].min(ends[1]), ends[0].max(ends[1])]
+        });
+        let change = Change {
+            value: direction * found.theta,
+            low: ends.map(|[low, _]| low),
+            high: ends.map(|[_, high]| high),
+            is_in_points: true,
+        };
+        let reason = reason(found.verdict, found.interval, None);
+        Some(Found { verdict: found.verdict, reason, change: Some(change), p: found.p() })
+    }
+
+    fn has_zeros(&self) -> bool {
+        let column = self.reference.column();
+        let has = |cell: &Cell| cell.runs.get(&column).is_some_and(|runs| runs.contains(&Some(0.0)));
+        has(self.baseline) || has(self.candidate)
+    }
+
+    /// A metric of the specification is one number on each side: a `score` command says it of all items, or every run says the
+    /// same. A metric that changes between sessions changes between runs too.
+    fn is_one_number(&self) -> bool {
+        let is_one = |side: &Estimated| side.low.is_none() && side.high.is_none() || side.low == side.high;
+        let is_told = self.reference.metric.is_constant() || self.from.n.min(self.to.n) as usize >= MINIMUM_RUNS;
+        self.reference.metric.is_own() && is_told && is_one(self.from) && is_one(self.to)
+    }
+
+    /// A fact about a file, or about the outputs for these items.
+    fn exactly(&self, margin: Difference) -> Found {
+        let (from, to) = (self.from.value, self.to.value);
+        let worse = sign(self.reference.metric.direction) * (to - from);
+        let beyond = margin.absolute_of(from);
+        let verdict = Verdict::exact(worse, beyond);
+        let change = (from != 0.0).then(|| Change {
+            value: (to - from) / from.abs(),
+            low: None,
+            high: None,
+            is_in_points: false,
+        });
+        Found { verdict, reason: reason(verdict, None, None), change, p: None }
+    }
+
+    /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
+    fn by_blocks(&self, margin: Difference, confidence: f64) -> Option<Found> {
+        let direction = self.reference.metric.direction;
+        let ratio = |[from, to]: [f64; 2]| sign(direction) * (to.ln() - from.ln());
+        let logs: Vec<f64> = self.blocks().into_iter().map(ratio).filter(|log| log.is_finite()).collect();
+        let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
+        Some(told(&found, direction))
+    }
+
+    /// The values of the blocks that both sides completed, in the order of blocks.
+    fn blocks(&self) -> Vec<[f64; 2]> {
+        let column = self.reference.column();
+        let runs = |cell: &Cell| -> BTreeMap<u64, f64> {
+            let blocks = cell.runs.get("block").into_iter().flatten();
+            let values = cell.runs.get(&column).into_iter().flatten();
+            blocks.zip(values).filter_map(|(block, value)| Some(((*block)? as u64, (*value)?))).collect()
+        };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        from.into_iter().filter_map(|(block, from)| Some([from, *to.get(&block)?])).collect()
+    }
+
+    fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
+        let column = self.reference.column();
+        let runs =
+            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
+        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let direction = self.reference.metric.direction;
+        let margin = margin.relative_to(self.from.value);
+        let terms = (margin, DiffOptions::CONFIDENCE);
+        let found = compare_unpaired_values(&from, &to, direction, terms, spread, false)?;
+        Some(told(&found, direction))
+    }
+}
+
+/// A verdict on runs, with pairs and without.
+fn told(found: &LogRatio, direction: Direction) -> Found {
+    Found {
+        verdict: found.verdict,
+        reason: reason(found.verdict, found.interval, found.detectable_effect),
+        change: Some(change(found.theta, found.interval, direction)),
+        p: found.p(),
+    }
+}
+
+/// Why a verdict on runs says no more.
+fn reason(verdict: Verdict, interval: Option<Interval>, detectable: Option<f64>) -> Reason {
+    match (verdict.claim(), interval) {
+        (Claim::Difference, _) => Reason::BeyondMargin,
+        (Claim::Sameness, _) => Reason::WithinMargin,
+        (Claim::Nothing, None) => Reason::TooFewRuns { needed: MINIMUM_RUNS },
+        (Claim::Nothing, Some(interval)) if !interval.contains(0.0) => Reason::SizeNotEstablished,
+        (Claim::Nothing, Some(_)) => Reason::NotEnoughData { detectable },
+    }
+}
+
+/// The relative change of a log ratio that is positive where the candidate is worse.
+fn change(theta: f64, interval: Option<Interval>, direction: Direction) -> Change {
+    let relative = |log: f64| (sign(direction) * log).exp() - 1.0;
+    let ends = interval.map(|interval| [relative(interval.low), relative(interval.high)]);
+    Change {
+        value: relative(theta),
+        low: ends.map(|[one, other]| one.min(other)),
+        high: ends.map(|[one, other]| one.max(other)),
+        is_in_points: false,
+    }
+}

@@ -1,0 +1,270 @@
+//! Manifest, summary and verdicts -> results.
+
+use std::collections::BTreeMap;
+
+use onnx::precision::Kept;
+
+use super::cell::{Cell, CellLoad, FailureSeen, Search, Skipped, Status};
+use super::digits::{as_fact, rounded};
+use super::method::Method;
+use super::metrics::{columns, environment, metrics, named, score_changes, slices};
+use super::profile::{Profile, Roofs, explanations};
+use super::{
+    Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
+};
+use crate::compare::Judged;
+use crate::profile::{CellTime, cell_times};
+use crate::summary::{CONFIDENCE, CellShape, CellSummary, OtherLoad, RunCounts, Summary};
+use base::metric::LATENCY;
+use base::privacy::without_home;
+use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
+use plan::{self, Plan};
+use quality::fidelity::Fidelity;
+use record::provenance::Provenance;
+use record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
+use worker::backend::Failure;
+
+/// The results of a record, with the home folder taken out of texts that other programs wrote.
+pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
+    let plan = &manifest.plan;
+    let margin = manifest.experiment.compare.margin;
+    let cells = plan.cells.iter().zip(&summary.cells).enumerate();
+    let named = named(&manifest.experiment);
+    let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
+    let times = cell_times(manifest, latency);
+    let mut results = Results {
+        format: FORMAT,
+        experiment: manifest.experiment.name.clone(),
+        description: manifest.experiment.description.clone(),
+        record: manifest.record.clone(),
+        measured: Measured {
+            complete: manifest.findings.complete,
+            quick: manifest.quick,
+            restrictions: manifest.restrictions.iter().map(|text| without_home(text)).collect(),
+            runs_wanted: manifest.findings.budget.map(|budget| budget.wanted).filter(|wanted| *wanted > plan.runs),
+            boots: manifest.findings.sessions.iter().map(|session| session.boot.clone().unwrap_or_default()).collect(),
+            runs_done: summary.cells.iter().map(|cell| u64::from(cell.runs.completed + cell.runs.failed)).sum(),
+            runs_planned: manifest
+                .experiment
+                .interim_analyses()
+                .is_one()
+                .then(|| plan.runnable().count() as u64 * u64::from(plan.runs)),
+            budget: manifest
+                .findings
+                .budget
+                .filter(|budget| budget.runs < budget.wanted)
+                .map(|budget| Budget { limit: budget.limit, runs: budget.runs }),
+            processors: manifest.host.processors().map(|processors| processors as u64),
+            libraries: libraries(manifest),
+            sessions: manifest.findings.sessions.iter().map(|session| session.started.clone()).collect(),
+            commands: manifest.findings.sessions.iter().map(|session| without_home(&session.command)).collect(),
+        },
+        provenance: Provenance::of(manifest),
+        rules: Rules {
+            runs: plan.runs,
+            runs_min: (!manifest.experiment.interim_analyses().is_one()).then_some(manifest.experiment.runs.min),
+            seed: plan.seed,
+            baseline: plan.baseline.as_ref().map(|baseline| baseline.name.clone()),
+            compared: plan.baseline.iter().flat_map(|of| &of.axes).map(|axis| axis.singular().to_owned()).collect(),
+            margin: margin.default.0,
+            margin_of_tails: margin.tail.0,
+            confidence: CONFIDENCE,
+            gates: gates(&manifest.experiment, plan),
+            controls: plan.controls.len() as u32,
+        },
+        method: Method::of(manifest),
+        cells: cells
+            .map(|(index, (cell, summary))| Cell {
+                profile: profile(manifest, &times, index),
+                ..self::cell(manifest, &named, index, cell, summary)
+            })
+            .collect(),
+        codes: seen::codes_of_record(manifest, summary),
+        disturbances: summary.disturbances.iter().map(|found| seen::disturbed(plan, found)).collect(),
+        comparisons: verdicts::comparisons(plan, summary, judged),
+        explanations: explanations(plan, &times),
+        controls: verdicts::controls(plan, summary, judged),
+        detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
+        efforts: verdicts::efforts(plan, judged),
+        families: verdicts::families(plan, judged),
+        goals: verdicts::goals(plan, judged),
+        choice: verdicts::choice(plan, judged),
+        tradeoffs: verdicts::tradeoffs(plan, judged),
+        items_right: items_right(manifest),
+        conversions: conversions(manifest),
+        tables: manifest.experiment.tables.clone(),
+        remarks: remarks::remarks(manifest, summary, judged),
+        differing: remarks::differing(manifest, summary),
+        across: Vec::new(),
+    };
+    results.across = super::across::across(&results, manifest);
+    results
+}
+
+/// Where each library was found.
+fn libraries(manifest: &Manifest) -> BTreeMap<String, String> {
+    let found =
+        |(name, used): (Option<&str>, RuntimeUsed)| (name.unwrap_or_default().to_owned(), without_home(&used.origin));
+    manifest.libraries().map(found).collect()
+}
+
+fn conversions(manifest: &Manifest) -> Vec<Conversion> {
+    let plan = &manifest.plan;
+    let of = |file: &VariantFile| {
+        let VariantOrigin::Converted { recipe, report, .. } = &file.origin else { return None };
+        let report = report.clone().unwrap_or_default();
+        let kept = |kept: Kept| KeptNodes { operator: kept.operator, nodes: kept.nodes, reason: kept.reason };
+        let told = report.notes.into_iter().chain(recipe.calibrated().map(|text| without_home(&text)));
+        Some(Conversion {
+            model: plan.name(file.model).unwrap_or_default().to_owned(),
+            variant: plan.name(file.variant).unwrap_or_default().to_owned(),
+            converted: report.converted,
+            kept: report.kept.into_iter().map(kept).collect(),
+            casts: report.casts,
+            quantize_nodes: report.quantize_nodes,
+            weights_converted: report.weights.converted,
+            weights_kept: report.weights.kept,
+            notes: told.chain(file.problem.iter().map(|problem| without_home(problem))).collect(),
+        })
+    };
+    manifest.variant_files().iter().filter_map(of).collect()
+}
+
+/// The gates of a specification, with the cells of its plan that each speaks of.
+pub fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
+    let one = |gate: &Gate| {
+        let selector = CompiledSelector::new(&gate.of, &plan.axes);
+        let cells = plan.cells.iter().filter(|cell| selector.matches(&cell.at));
+        GateAsked {
+            metric: gate.metric.key(),
+            worse_by: gate.worse_by,
+            cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
+        }
+    };
+    experiment.gate.iter().map(one).collect()
+}
+
+/// Which items each variant gets right, for all cells that the one that was run speaks for.
+fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
+    let plan = &manifest.plan;
+    let of = |known: &VariantAccuracy| {
+        let scored = plan.cells.get(known.cell as usize);
+        let alike =
+            plan.runnable().filter(|(_, cell)| scored.is_some_and(|scored| cell.differs_in_input_alone(scored)));
+        let cells: Vec<String> = alike.map(|(_, cell)| cell.id.to_string()).collect();
+        let row = |(metric, right): (&String, &String)| ItemsRight {
+            cells: cells.clone(),
+            metric: metric.clone(),
+            items: known.items,
+            right: right.clone(),
+        };
+        known.right.iter().map(row).collect::<Vec<_>>()
+    };
+    manifest.accuracy().iter().flat_map(of).collect()
+}
+
+fn load(manifest: &Manifest, cell: &plan::Cell) -> Option<CellLoad> {
+    let found = manifest.rate_of(cell);
+    Some(CellLoad {
+        queries: manifest.plan.input_of(cell).load?,
+        callers: manifest.callers_of(cell),
+        predicted_per_s: found.and_then(|found| found.predicted_per_s).map(rounded),
+        per_s: found.and_then(|found| found.per_s).map(rounded),
+        tried: found.map(|found| found.tried.clone()).unwrap_or_default(),
+    })
+}
+
+fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, summary: &CellSummary) -> Cell {
+    let names = manifest.plan.coordinates(cell);
+    let model = manifest.models.get(cell.model().place()).and_then(Option::as_ref);
+    let skip = manifest.plan.skip(cell);
+    let latency = summary.latency.as_ref();
+    let accuracy = manifest.accuracy_of(cell);
+    Cell {
+        id: cell.id.to_string(),
+        definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
+        names: AxisMap::of(|axis| names[axis].to_owned()),
+        group: cell.group,
+        status: status(skip.is_some(), summary.runs),
+        skipped: skip.map(|skip| Skipped {
+            code: skip.kind,
+            reason: without_home(&skip.reason),
+            remedy: skip.remedy.as_deref().map(without_home),
+        }),
+        failures: failures(summary),
+        completed: summary.runs.completed,
+        failed: summary.runs.failed,
+        batch: manifest.batch_of(cell),
+        search: manifest.search_of(cell).map(|search| Search { end: search.end, tried: search.tried.clone() }),
+        load: load(manifest, cell),
+        macs: manifest.cost(cell).and_then(|cost| cost.macs),
+        threads: manifest.threads_of(cell),
+        iterations: summary.iterations,
+        dynamic_outputs: summary.dynamic_outputs,
+        not_run: summary.runs.not_run,
+        sha256: match manifest.variant_file(cell) {
+            Some(file) => file.sha256.clone(),
+            None => model.map(|file| file.sha256.clone()),
+        },
+        nodes: summary.nodes.clone(),
+        on_cpu: summary.fallback.operators.clone(),
+        not_compared: model.map(|model| model.not_compared.clone()).unwrap_or_default(),
+        output_hash: summary.output_hash.clone(),
+        metrics: metrics(summary),
+        runs: columns(summary, named),
+        environment: environment(summary),
+        samples: latency.map_or(0, |latency| latency.samples),
+        late_warmup: latency.map_or(0, |latency| latency.late_warmup),
+        other_load: summary.findings.other_load.map(|load| OtherLoad { cores: rounded(load.cores), ..load }),
+        codes: seen::codes(summary),
+        shape: summary.findings.shape.clone().map(|shape: CellShape| shape.with_numbers(rounded)),
+        roofline_share: summary.diagnosis.of_roof.map(rounded),
+        bound_by: summary.diagnosis.bound,
+        fidelity: summary.fidelity.clone().map(fidelity),
+        score_changes: score_changes(summary),
+        accuracy_problem: accuracy.and_then(|known| known.problem.as_deref().map(without_home)),
+        slices: slices(summary),
+        profile: None,
+    }
+}
+
+/// Where the time of a cell goes, or why that is not known.
+fn profile(manifest: &Manifest, times: &[CellTime<'_>], index: usize) -> Option<Profile> {
+    let found = manifest.findings.profile.as_ref()?.cells.iter().find(|found| found.cell as usize == index)?;
+    let (time, cell) = (times.iter().find(|time| time.cell == index), manifest.plan.cells.get(index)?);
+    let profile = time.map_or_else(Profile::default, |time| Profile::of(time, &Roofs { manifest, cell }));
+    Some(Profile { problem: found.problem.as_deref().map(without_home), ..profile })
+}
+
+/// JSON has no infinity.
+fn fidelity(mut found: Fidelity) -> Fidelity {
+    let finite = |number: f64| rounded(number.min(f64::MAX));
+    (found.max_abs, found.mean_abs) = (finite(found.max_abs), found.mean_abs.map(finite));
+    let [scaled, mean, close] = [found.max_scaled, found.mean_scaled, found.close].map(|number| number.map(rounded));
+    Fidelity { max_scaled: scaled, mean_scaled: mean, close, cosine: found.cosine.map(as_fact), ..found }
+}
+
+/// As many digits of a hash as an id has.
+pub(super) fn short(hash: &str) -> String {
+    hash.chars().take(16).collect()
+}
+
+fn status(is_skipped: bool, runs: RunCounts) -> Status {
+    match (is_skipped, runs.completed, runs.failed + runs.not_run) {
+        (true, ..) => Status::Skipped,
+        (false, 0, 0) => Status::NotRun,
+        (false, 0, _) => Status::Failed,
+        (false, _, 0) => Status::Measured,
+        (false, ..) => Status::Partial,
+    }
+}
+
+fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
+    let seen = summary.failures.iter().map(|seen| FailureSeen {
+        failure: Failure::new(seen.failure.kind, without_home(&seen.failure.message)),
+        runs: seen.runs,
+        rehearsal: seen.rehearsal,
+        log_tail: seen.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),
+    });
+    seen.collect()
+}

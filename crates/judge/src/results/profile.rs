@@ -1,0 +1,401 @@
+//! Profiles -> where the time goes, of each cell by operator and of each comparison, as it is stored.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use statistics::moments::mean;
+
+use super::digits::rounded;
+use super::estimated::Estimated;
+use crate::profile as judge;
+use crate::profile::{
+    CellTime, Difference, Explanation, Memory, Operator, Part, explain, group, macs, memory, operators,
+};
+use plan::{Cell, Plan};
+use record::{Manifest, Stream};
+
+/// Operators of a cell that have a row of their own; the others are one.
+const MOST_OPERATORS: usize = 30;
+
+/// What all operators without a row are called.
+const OTHERS: &str = "others";
+
+/// Nodes of a cell that are named; the record has all.
+const MOST_NODES: usize = 10;
+
+/// Where the time of a cell goes. The rows and `between` add up to its latency.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// Processes with the profiler.
+    pub processes: u32,
+    /// Inferences in each, at least.
+    pub inferences: u32,
+    /// The time of an inference with the profiler over that without it; absent where nothing was profiled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowdown: Option<Estimated>,
+    /// An inference in the plain processes, in nanoseconds: where it is far from the latency, shares may not hold for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_ns: Option<f64>,
+    /// What the profiler adds to each execution of a node, in nanoseconds: it is taken off.
+    #[serde(default)]
+    pub cost_ns: f64,
+    /// Nodes that run in an inference.
+    #[serde(default)]
+    pub executions: f64,
+    /// The times of nodes together over the latency, where they overlap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<f64>,
+    /// Nodes of operators that are only handed to a device, so that their times are in `between`.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub handed_over: u64,
+    /// By operator, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<OperatorTime>,
+    /// What is in no node, in nanoseconds of an inference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Estimated>,
+    /// The longest nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeShown>,
+    /// Nodes in all.
+    #[serde(default)]
+    pub all_nodes: u64,
+    /// What its memory is made of; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// Why there is nothing, or not everything; a fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The nodes of one operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperatorTime {
+    /// Its name; absent for all others together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// What executes it, where that is not the same for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How many nodes.
+    pub nodes: u64,
+    /// How often they run in an inference, where that is not once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executions: Option<f64>,
+    /// Their own time in an inference, in nanoseconds; absent where they are only handed to a device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Estimated>,
+    /// Multiply-accumulates of an inference; absent where unknown, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs: Option<u64>,
+    /// The shortest time in which this machine could do that and move their inputs and outputs, over their time; absent
+    /// where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roofline_share: Option<f64>,
+    /// Bytes of their outputs in an inference.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub output_bytes: u64,
+}
+
+/// One node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeShown {
+    /// The names of the nodes that it runs in, then its own.
+    pub path: String,
+    /// Its operator.
+    pub operator: String,
+    /// What executes it.
+    pub provider: String,
+    /// Type and shape of its first output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Its own time in an inference, in nanoseconds.
+    pub time: Estimated,
+    /// Multiply-accumulates of an inference; absent where unknown, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub macs: Option<u64>,
+}
+
+/// Where the difference of the latencies of a cell and its baseline comes from. The rows and `between` add up to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Explained {
+    /// Id of the cell.
+    pub cell: String,
+    /// Id of its baseline.
+    pub baseline: String,
+    /// The latency of the cell less that of its baseline, in nanoseconds.
+    pub difference_ns: f64,
+    /// The same in the plain processes of the profile: an independent look at the difference.
+    pub seen_again_ns: f64,
+    /// The part of it that is in operators; absent where there is no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
+    /// By operator, the largest first; the last may be all others together.
+    pub rows: Vec<OperatorDifference>,
+    /// What is in no operator whose time is known on both sides.
+    pub between: Estimated,
+    /// By node, the ten largest; one without a name is all nodes together that one side alone has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeDifference>,
+}
+
+impl Explained {
+    /// A part of this size is about all of it.
+    const MOST: RangeInclusive<f64> = 0.8..=1.25;
+
+    /// Whether plain processes of the profile differ by about as much, which no row is scaled by.
+    pub fn is_seen_again(&self) -> bool {
+        Explained::MOST.contains(&(self.seen_again_ns / self.difference_ns))
+    }
+
+    /// Whether operators hold about all of a difference that was seen again: then they are the reason.
+    pub fn is_reason(&self) -> bool {
+        self.is_seen_again() && self.explained.is_some_and(|share| Explained::MOST.contains(&share))
+    }
+}
+
+/// What a node adds to a latency, or saves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeDifference {
+    /// Its path in the cell; absent for all nodes together that have no partner on the other side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its path in the baseline, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_path: Option<String>,
+    /// Its operator in the cell; empty where there is no path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub operator: String,
+    /// Nodes of the baseline, and of the cell.
+    pub nodes: [u64; 2],
+    /// The cell's time less the baseline's, in nanoseconds of an inference.
+    pub difference: Estimated,
+}
+
+/// What an operator adds to a latency, or saves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperatorDifference {
+    /// What it is called on both sides: `Conv`, or `Conv, QLinearConv`; absent for all others together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// Nodes of the baseline, and of the cell.
+    pub nodes: [u64; 2],
+    /// The cell's time less the baseline's, in nanoseconds of an inference.
+    pub difference: Estimated,
+}
+
+/// What the machine can do at most for a cell (method 5.6).
+pub(super) struct Roofs<'a> {
+    pub(super) manifest: &'a Manifest,
+    pub(super) cell: &'a Cell,
+}
+
+impl Roofs<'_> {
+    /// Arithmetic and the moving of bytes may overlap: the longest of both over the time.
+    fn share(&self, row: &Operator, time: &CellTime<'_>) -> Option<f64> {
+        let own_ns = time.estimate(row.time.as_ref()?).value;
+        let peak = self.manifest.peak_of(self.cell)?.operations_per_s;
+        let (bytes, largest) = row.moved?;
+        let moving = bytes / self.manifest.bandwidth_of(self.cell, Stream::Activations, largest)?;
+        let least_s = (2.0 * row.macs? as f64 / peak).max(moving);
+        // A larger share says that a roof was measured too low.
+        Some(least_s * 1e9 / own_ns).filter(|share| (0.0..=1.0).contains(share))
+    }
+}
+
+impl Profile {
+    pub(super) fn of(time: &CellTime<'_>, roofs: &Roofs<'_>) -> Self {
+        let all = operators(time);
+        let several = all.iter().any(|row| row.provider != all[0].provider);
+        let mut rows: Vec<OperatorTime> =
+            all.iter().take(MOST_OPERATORS).map(|row| operator(time, row, several, roofs)).collect();
+        rows.extend(all.get(MOST_OPERATORS..).and_then(|rest| others(time, rest)));
+        let profile = time.profile;
+        Profile {
+            processes: profile.processes.len() as u32,
+            inferences: profile.inferences.iter().copied().min().unwrap_or(0),
+            slowdown: Some(Estimated::of(time.slowdown)),
+            plain_ns: mean(&profile.plain_ns).map(rounded),
+            cost_ns: rounded(time.cost_ns),
+            executions: rounded(time.executions),
+            overlap: time.overlap.map(rounded),
+            handed_over: time.nodes.iter().filter(|part| part.is_none()).count() as u64,
+            operators: rows,
+            between: Some(Estimated::of(time.estimate(&time.between))),
+            nodes: longest_nodes(time),
+            all_nodes: profile.nodes.len() as u64,
+            memory: memory(profile),
+            problem: None,
+        }
+    }
+}
+
+fn operator(time: &CellTime<'_>, row: &Operator, with_provider: bool, roofs: &Roofs<'_>) -> OperatorTime {
+    OperatorTime {
+        operator: Some(row.operator.clone()),
+        provider: with_provider.then(|| row.provider.clone()),
+        nodes: row.nodes,
+        executions: (row.executions != row.nodes as f64).then(|| rounded(row.executions)),
+        time: row.time.as_ref().map(|part| Estimated::of(time.estimate(part))),
+        macs: row.macs.filter(|macs| *macs > 0),
+        roofline_share: roofs.share(row, time).map(rounded),
+        output_bytes: row.output_bytes,
+    }
+}
+
+/// All operators that have no row of their own.
+fn others(time: &CellTime<'_>, rows: &[Operator]) -> Option<OperatorTime> {
+    (!rows.is_empty()).then(|| OperatorTime {
+        operator: None,
+        provider: None,
+        nodes: rows.iter().map(|row| row.nodes).sum(),
+        executions: None,
+        time: Some(Estimated::of(time.estimate(&Part::sum(rows.iter().filter_map(|row| row.time.as_ref()))))),
+        roofline_share: None,
+        macs: rows.iter().map(|row| row.macs).sum::<Option<u64>>().filter(|macs| *macs > 0),
+        output_bytes: rows.iter().map(|row| row.output_bytes).sum(),
+    })
+}
+
+fn longest_nodes(time: &CellTime<'_>) -> Vec<NodeShown> {
+    let known = time.profile.nodes.iter().zip(&time.nodes).filter_map(|(node, part)| Some((node, part.as_ref()?)));
+    let mut known: Vec<_> = known.map(|(node, part)| (node, time.estimate(part))).collect();
+    known.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
+    let shown = known.into_iter().take(MOST_NODES).map(|(node, estimate)| NodeShown {
+        path: node.node.path.clone(),
+        operator: node.node.operator.clone(),
+        provider: node.node.provider.clone(),
+        output: node.node.outputs.first().cloned(),
+        time: Estimated::of(estimate),
+        macs: macs(node).filter(|macs| *macs > 0),
+    });
+    shown.collect()
+}
+
+/// What each operator adds between two profiles, the largest first: of two records, so that nothing is paired.
+pub(crate) fn changes(before: &Profile, after: &Profile) -> Vec<OperatorDifference> {
+    let mut rows: BTreeMap<&str, OperatorDifference> = BTreeMap::new();
+    // What one side does not tell is not compared.
+    let all = before.operators.iter().chain(&after.operators);
+    let hidden: Vec<&str> = all.filter(|row| row.time.is_none()).map(|row| group(row.name())).collect();
+    for (side, profile) in [before, after].into_iter().enumerate() {
+        for row in &profile.operators {
+            let (Some(operator), Some(time)) = (&row.operator, row.time) else { continue };
+            let name = group(operator);
+            if hidden.contains(&name) {
+                continue;
+            }
+            let known = rows.entry(name).or_insert_with(|| OperatorDifference {
+                operator: Some(name.to_owned()),
+                nodes: [0, 0],
+                difference: Estimated { value: 0.0, low: Some(0.0), high: Some(0.0), n: time.n, supported: None },
+            });
+            known.nodes[side] += row.nodes;
+            known.difference = sum(known.difference, time, if side == 0 { -1.0 } else { 1.0 });
+        }
+    }
+    let mut rows: Vec<OperatorDifference> = rows.into_values().collect();
+    rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
+    rows
+}
+
+impl Profile {
+    /// Whether the time of a node is known.
+    pub fn has_times(&self) -> bool {
+        self.between.is_some() && self.handed_over < self.all_nodes
+    }
+
+    /// Why no time of a node is known, a fragment.
+    pub fn unknown(&self) -> Option<String> {
+        match (&self.between, self.has_times()) {
+            (_, true) => None,
+            (Some(_), false) => {
+                Some("no times: this build of the runtime does not tell those of nodes on a device".to_owned())
+            }
+            (None, _) => Some(format!("no profile: {}", self.problem.as_deref().unwrap_or("nothing ran"))),
+        }
+    }
+}
+
+impl OperatorTime {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.operator.as_deref().unwrap_or(OTHERS)
+    }
+}
+
+impl OperatorDifference {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.operator.as_deref().unwrap_or(OTHERS)
+    }
+
+    /// Its name in short: `Conv` of `Conv, QLinearConv`.
+    pub fn in_short(&self) -> &str {
+        self.name().split(", ").next().unwrap_or(OTHERS)
+    }
+}
+
+/// Two independent estimates, the second with this sign.
+fn sum(one: Estimated, other: Estimated, sign: f64) -> Estimated {
+    let half = |of: Estimated| Some((of.high? - of.low?) / 2.0);
+    let half = half(one).zip(half(other)).map(|(one, other)| one.hypot(other));
+    let value = one.value + sign * other.value;
+    let [low, high] = [-1.0, 1.0].map(|side| half.map(|half| rounded(value + side * half)));
+    Estimated { value: rounded(value), low, high, n: one.n.min(other.n), supported: None }
+}
+
+/// The comparisons of which both sides were profiled.
+pub(super) fn explanations(plan: &Plan, times: &[CellTime<'_>]) -> Vec<Explained> {
+    let of = |cell: usize| times.iter().find(|time| time.cell == cell);
+    let id = |cell: usize| Some(plan.cells.get(cell)?.id.to_string());
+    let explained = |(baseline, cell)| {
+        let found = explain(of(baseline)?, of(cell)?)?;
+        Some(explained([id(baseline)?, id(cell)?], &found))
+    };
+    plan.pairs().filter_map(explained).collect()
+}
+
+fn explained([baseline, cell]: [String; 2], found: &Explanation) -> Explained {
+    let row = |row: &Difference| OperatorDifference {
+        operator: Some(row.operator.clone()),
+        nodes: row.nodes,
+        difference: Estimated::of(row.difference),
+    };
+    let mut rows: Vec<OperatorDifference> = found.rows.iter().take(MOST_OPERATORS).map(row).collect();
+    if let Some(rest) = found.rows.get(MOST_OPERATORS..).filter(|rest| !rest.is_empty()) {
+        let value = rest.iter().map(|row| row.difference.value).sum();
+        let nodes = [0, 1].map(|side| rest.iter().map(|row| row.nodes[side]).sum());
+        let difference = Estimated { value: rounded(value), low: None, high: None, n: 0, supported: None };
+        rows.push(OperatorDifference { operator: None, nodes, difference });
+    }
+    Explained {
+        cell,
+        baseline,
+        difference_ns: rounded(found.difference_ns),
+        seen_again_ns: rounded(found.seen_again_ns),
+        explained: Some(found.explained).filter(|share| share.is_finite()).map(rounded),
+        rows,
+        between: Estimated::of(found.between),
+        nodes: found
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(place, node)| *place < MOST_NODES || node.paths.is_none())
+            .map(|(_, node)| of_node(node))
+            .collect(),
+    }
+}
+
+fn of_node(found: &judge::NodeDifference) -> NodeDifference {
+    let [before, after] = found.paths.as_ref().map_or([None, None], |paths| paths.each_ref().map(Some));
+    NodeDifference {
+        path: after.cloned(),
+        baseline_path: before.filter(|before| Some(*before) != after).cloned(),
+        operator: found.operator.clone(),
+        nodes: found.nodes,
+        difference: Estimated::of(found.difference),
+    }
+}

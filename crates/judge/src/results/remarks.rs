@@ -1,0 +1,146 @@
+//! What else there is to know about a record: sentences that rest on settings and files, not on numbers.
+
+use std::collections::BTreeSet;
+
+use crate::compare::Judged;
+use crate::summary::{CellSummary, Summary};
+use base::metric::{LARGEST_RATE, Metric, MetricReference};
+use base::wording::{list, some};
+use experiment::{Device, LowerPrecision, Precision, Provider};
+use plan::Cell;
+use record::{Manifest, VariantFile, VariantOrigin};
+
+/// What else to know.
+pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Vec<String> {
+    let idle =
+        manifest.plan.product.idle_selectors.iter().map(|selector| format!("`matrix`: {selector} matched nothing."));
+    let mut remarks: Vec<String> = idle.collect();
+    remarks.extend(manifest.no_revision.iter().map(|none| format!("No commit was recorded: {}.", none.why)));
+    let weighed = &manifest.experiment.pareto;
+    remarks.extend((!weighed.is_empty() && judged.tradeoffs.is_empty()).then(|| {
+        let metrics: Vec<String> = weighed.iter().map(MetricReference::title).collect();
+        format!("`pareto` has nothing to compare: no two interchangeable cells have {}.", list(&metrics))
+    }));
+    remarks.extend(never_reported(manifest, summary));
+    remarks.extend(of_conversions(manifest));
+    remarks.extend(unverified(manifest, summary));
+    remarks.extend(depends_on_load(manifest, summary));
+    remarks
+}
+
+/// Cells whose largest rate is not the one that service times of a closed loop predict (method 7.3).
+fn depends_on_load(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    /// A smaller difference changes no decision.
+    const APART: f64 = 0.05;
+    let of_cell = |(cell, summary): (&Cell, &CellSummary)| {
+        let predicted = manifest.rate_of(cell)?.predicted_per_s.filter(|_| !manifest.quick)?;
+        let found = summary.estimate(&LARGEST_RATE)?;
+        let is_apart = (predicted / found.value - 1.0).abs() > APART && !found.interval?.contains(predicted);
+        let by = 100.0 * (found.value / predicted - 1.0).abs();
+        let side = if found.value < predicted { "below" } else { "above" };
+        is_apart.then(|| format!("{} ({by:.0} % {side})", manifest.plan.path(cell)))
+    };
+    let apart: Vec<String> = cells(manifest, summary).filter_map(of_cell).collect();
+    let is_any = !apart.is_empty();
+    let told = list(&some(apart.into_iter(), 4));
+    is_any.then(|| format!("The largest rate is not what a closed loop predicted, in {told}: an inference takes a different time under load, or the prediction had too few to go by."))
+}
+
+/// Metrics of the specification that no measured cell has.
+fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    summary.cells.iter().find(|cell| cell.runs.completed > 0)?;
+    let has = |metric: &Metric| summary.cells.iter().any(|cell| cell.metrics.contains_key(metric.name));
+    let declared = manifest.experiment.metrics.iter().map(|own| own.metric);
+    let absent: Vec<String> =
+        declared.filter(|metric| !has(metric)).map(|metric| format!("`{}`", metric.stem())).collect();
+    let names = list(&absent);
+    (!absent.is_empty()).then(|| format!("Nothing reported {names}, which `metrics` declares."))
+}
+
+/// What changes the outputs of models in fp32 on a device, and why outputs differ where the cause is known, with what to do.
+pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let mut sentences = lower_precision(manifest, summary);
+    sentences.extend(random_calibration(manifest, summary));
+    sentences
+}
+
+fn cells<'a>(manifest: &'a Manifest, summary: &'a Summary) -> impl Iterator<Item = (&'a Cell, &'a CellSummary)> {
+    manifest.plan.cells.iter().zip(&summary.cells)
+}
+
+/// Devices that computed float32 models in less, since nothing told them otherwise, with the option that does.
+fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    if !manifest.experiment.backend.reads_models() {
+        return Vec::new();
+    }
+    let measured = cells(manifest, summary).filter(|(_, summary)| summary.runs.completed > 0);
+    let told = measured.filter_map(|(cell, summary)| {
+        let (variant, device) = manifest.settings_of(cell)?;
+        let lower = LowerPrecision::of(variant, device).filter(|_| variant.precision == Precision::Fp32)?;
+        // Where it depends on the processor, outputs that differ show it.
+        (lower.to.is_some() || summary.outputs_differ()).then_some(())?;
+        Some(format!("{} {}; a variant with {} keeps fp32.", device.label(), lower.does, lower.written(device)))
+    });
+    let sentences: BTreeSet<String> = told.collect();
+    sentences.into_iter().collect()
+}
+
+/// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random
+/// inputs.
+fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let is_random = |cell: &Cell| {
+        let of_cell = |file: &&VariantFile| (file.model, file.variant) == (cell.model(), cell.variant());
+        let mut files = manifest.variant_files().iter().filter(of_cell);
+        files.any(|file| match &file.origin {
+            VariantOrigin::Converted { recipe, .. } => recipe.is_calibrated_at_random(),
+            VariantOrigin::Own { .. } => false,
+        })
+    };
+    let differs = |summary: &CellSummary| {
+        let fidelity = summary.fidelity.as_ref();
+        fidelity.is_some_and(|fidelity| !fidelity.passes() && fidelity.items_of_data.is_none())
+    };
+    let found = cells(manifest, summary).filter(|(cell, summary)| differs(summary) && is_random(cell));
+    let names: BTreeSet<&str> = found.filter_map(|(cell, _)| manifest.plan.name(cell.variant())).collect();
+    let (was, its) = if names.len() == 1 { ("was", "its") } else { ("were", "their") };
+    let names: Vec<&str> = names.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} {was} calibrated and compared on random inputs. A `dataset` calibrates on real items and compares {its} \
+             outputs on them.",
+            list(&names)
+        )
+    })
+}
+
+/// Devices with numbers on which this version was never seen to measure rightly.
+fn unverified(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let experiment = &manifest.experiment;
+    if !experiment.backend.reads_models() {
+        return None;
+    }
+    let is_measured = |index: usize| {
+        cells(manifest, summary).any(|(cell, summary)| cell.device().place() == index && summary.runs.completed > 0)
+    };
+    let is_verified = |device: &Device| Provider::of(device).is_some_and(|provider| provider.is_verified);
+    let devices = experiment.devices.iter().enumerate();
+    let doubtful = devices.filter(|(index, device)| !is_verified(device) && is_measured(*index));
+    let labels: Vec<String> = doubtful.map(|(_, device)| device.label()).collect();
+    let first = labels.first()?;
+    Some(format!(
+        "{}: not verified for this version of perfrun; verify with `perfrun doctor --device {first} --verify`.",
+        list(&labels)
+    ))
+}
+
+/// What conversions say of themselves, once for each variant.
+fn of_conversions(manifest: &Manifest) -> Vec<String> {
+    let mut remarks: Vec<String> = Vec::new();
+    for file in manifest.variant_files() {
+        let VariantOrigin::Converted { report: Some(report), .. } = &file.origin else { continue };
+        let variant = manifest.plan.name(file.variant).unwrap_or_default();
+        let notes = report.notes.iter().map(|note| format!("{variant}: {note}."));
+        remarks.extend(notes.filter(|note| !remarks.contains(note)).collect::<Vec<_>>());
+    }
+    remarks
+}

@@ -1,0 +1,73 @@
+//! The tidy table: one row for each cell and metric, for spreadsheets and data frames.
+
+use std::collections::HashMap;
+
+use statistics::planning::MINIMUM_RUNS;
+
+use super::{Cell, Compared, Results, beside};
+use experiment::Axis;
+use table::{Table, TableError, Values};
+
+/// One row for each cell and metric, with the names of the cell; a cell without numbers has none.
+///
+/// # Errors
+///
+/// What polars reports.
+pub fn tidy(results: &Results) -> Result<Table, TableError> {
+    let rows: Vec<(&Cell, &String, &super::Estimated)> = results
+        .cells
+        .iter()
+        .flat_map(|cell| cell.metrics.iter().map(move |(metric, estimated)| (cell, metric, estimated)))
+        .collect();
+    let name = |of: &dyn Fn(&Cell) -> &String| -> Values {
+        rows.iter().map(|(cell, ..)| of(cell).clone()).collect::<Vec<String>>().into()
+    };
+    let number = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
+        rows.iter().map(|(.., estimated)| of(estimated)).collect::<Vec<Option<f64>>>().into()
+    };
+    // Of fewer runs reports show none.
+    let end = |of: fn(&super::Estimated) -> Option<f64>| -> Values {
+        let of_row = |(.., estimated): &(&Cell, &String, &super::Estimated)| {
+            of(estimated).filter(|_| estimated.n >= MINIMUM_RUNS as u64)
+        };
+        rows.iter().map(of_row).collect::<Vec<Option<f64>>>().into()
+    };
+    let cell = [("experiment", vec![results.experiment.clone(); rows.len()].into()), ("cell", name(&|cell| &cell.id))];
+    let names = Axis::ALL.map(|axis| (axis.singular(), name(&|cell| &cell.names[axis])));
+    // Of the verdicts, that on the metric itself.
+    let mut judged: HashMap<(&str, String), &Compared> = HashMap::new();
+    for row in &results.comparisons {
+        judged.extend(row.reference().map(|reference| ((row.cell.as_str(), reference.column()), row)));
+    }
+    let compared = |of: &dyn Fn(&Cell, &Compared) -> String| -> Values {
+        let of_row = |(cell, metric, _): &(&Cell, &String, _)| {
+            judged.get(&(cell.id.as_str(), (*metric).clone())).map(|row| of(cell, row)).unwrap_or_default()
+        };
+        rows.iter().map(of_row).collect::<Vec<String>>().into()
+    };
+    let codes = |cell: &Cell| cell.codes.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+    let values = [
+        ("metric", rows.iter().map(|(_, metric, _)| (*metric).clone()).collect::<Vec<String>>().into()),
+        ("value", number(|estimated| Some(estimated.value))),
+        ("low", end(|estimated| estimated.low)),
+        ("high", end(|estimated| estimated.high)),
+        ("supported", rows.iter().map(|(.., of)| of.supported.unwrap_or(true)).collect::<Vec<bool>>().into()),
+        ("n", rows.iter().map(|(.., estimated)| estimated.n).collect::<Vec<u64>>().into()),
+        ("usable", rows.iter().map(|(cell, metric, _)| cell.usable(metric).is_some()).collect::<Vec<bool>>().into()),
+        ("codes", rows.iter().map(|(cell, ..)| codes(cell)).collect::<Vec<String>>().into()),
+        ("other_load", rows.iter().map(|(cell, ..)| beside([*cell])).collect::<Vec<Option<f64>>>().into()),
+        ("verdict", compared(&|_, row| row.verdict.name().to_owned())),
+        (
+            "withheld",
+            compared(&|cell, row| {
+                let is_withheld = row.withheld().is_some() || row.reason == "too_few_blocks";
+                match (cell.outputs_differ(), is_withheld) {
+                    (true, _) => "outputs_differ".to_owned(),
+                    (false, true) => row.reason.clone(),
+                    (false, false) => String::new(),
+                }
+            }),
+        ),
+    ];
+    Table::of(cell.into_iter().chain(names).chain(values))
+}

@@ -1,0 +1,112 @@
+//! A summary of nothing but the metrics that are asked for: what an analysis of a growing record takes (method 4.6), quick enough
+//! to be had after every block.
+
+use std::collections::BTreeMap;
+
+use statistics::quantile::{quantile_sorted, sorted};
+use statistics::trimmed_mean::trimmed_mean;
+
+use super::latency::{self, Latency};
+use super::tables::RunValues;
+use super::values::{CellSummary, Double, MetricSummary, Summary};
+use super::{CONFIDENCE, completed, constants, count, late, slices};
+use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
+use experiment::Design;
+use plan::{Cell, CellId};
+use record::{Arm, Manifest, StoredRun};
+use statistics::autocorrelation::supports_quantile;
+
+/// As [`super::summarize`], of latency and what else the specification's goals and question are about
+/// ([`experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
+/// verdicts that follow from it are the same.
+pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a StoredRun>) -> Summary {
+    let mut by_arm: BTreeMap<(CellId, &str), Vec<&StoredRun>> = BTreeMap::new();
+    for run in runs.filter(|run| run.arm != Arm::Pilot) {
+        by_arm.entry((run.cell, run.arm.name())).or_default().push(run);
+    }
+    let plan = &manifest.plan;
+    let is_duet = manifest.experiment.measure.design == Design::Duet;
+    let mut looked_at = manifest.experiment.looked_at();
+    // By which cells with different batches, or under a load, are compared.
+    for reference in
+        [ITEMS, THROUGHPUT, LARGEST_RATE].iter().filter_map(|metric| MetricReference::of_column(metric.name))
+    {
+        looked_at.extend((!looked_at.contains(&reference)).then_some(reference));
+    }
+    let arm = |index: usize, arm: Arm| {
+        let cell = &plan.cells[index];
+        one(manifest, &looked_at, cell, by_arm.get(&(cell.id, arm.name())).map_or(&[], Vec::as_slice))
+    };
+    let double = |cell: &u32| {
+        let cell = *cell as usize;
+        Double { cell, summary: arm(cell, Arm::Aa), twin: is_duet.then(|| arm(cell, Arm::AaTwin)) }
+    };
+    let mut cells: Vec<CellSummary> = (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect();
+    constants::add_all(manifest, &mut cells);
+    Summary { cells, doubles: plan.controls.iter().map(double).collect(), ..Summary::default() }
+}
+
+fn one(manifest: &Manifest, looked_at: &[MetricReference], cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
+    let completed = completed(runs);
+    let mut summary = CellSummary {
+        runs: count(runs),
+        slices: slices(&completed),
+        load: manifest.plan.input_of(cell).load,
+        late: late(&completed),
+        ..CellSummary::unmeasured(cell.id)
+    };
+    let stored = |reference: &MetricReference| -> Vec<(u32, f64)> {
+        let column = reference.column();
+        let value = |run: &&StoredRun| Some((run.block, *run.data.metrics.get(&column)?));
+        completed.iter().filter_map(value).collect()
+    };
+    let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) =
+        looked_at.iter().partition(|reference| reference.statistic.is_tail());
+    let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
+    if !tails.is_empty() {
+        let of_latency = latency_of(&completed, &tails, &mut values);
+        summary.latency = Some(of_latency);
+        summary.pooled = latency::pooled(manifest, &completed);
+    }
+    for (column, per_run) in values {
+        let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+        if let Some(estimate) = trimmed_mean(&values, CONFIDENCE) {
+            summary.metrics.insert(column, MetricSummary { estimate, per_run });
+        }
+    }
+    for code in completed.iter().flat_map(|run| &run.warnings) {
+        *summary.warnings.entry(code.clone()).or_default() += 1;
+    }
+    summary.with_largest_rate()
+}
+
+/// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several
+/// iterations have none.
+fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut RunValues) -> Latency {
+    let runs: Vec<Vec<f64>> = completed.iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
+    let is_single = completed.iter().all(|run| run.iterations <= 1);
+    for tail in tails.iter().filter(|_| is_single) {
+        let value = |(run, sorted): (&&StoredRun, &Vec<f64>)| {
+            Some((run.block, quantile_sorted(sorted, tail.statistic.probability()?)?))
+        };
+        values.insert(tail.column(), completed.iter().zip(&runs).filter_map(value).collect());
+    }
+    // In the order of time: the correlation of samples depends on it.
+    let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
+    let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
+    let supports = |statistic: Statistic, values: &[f64]| {
+        let supports =
+            |probability| runs.iter().zip(values).all(|(run, value)| supports_quantile(run, probability, *value));
+        statistic.probability().is_some_and(supports)
+    };
+    let counts = || runs.iter().map(|run| run.len() as u64);
+    Latency {
+        samples: counts().sum(),
+        fewest_samples: counts().min().unwrap_or(0),
+        late_warmup: 0,
+        min: None,
+        max: None,
+        skewness: None,
+        percentiles: latency::percentiles(&statistics, values, supports),
+    }
+}

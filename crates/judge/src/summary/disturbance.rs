@@ -1,0 +1,96 @@
+//! What disturbed the runs of a record: how many of them met more of something on the machine than a measurement stands.
+//!
+//! Input: the runs by cell. Output: one entry for each metric of the environment that was above its limit in some run,
+//! in the order of the limits. Deliberately absent: words.
+
+use statistics::quantile::median;
+
+use super::ByCell;
+use base::code::{Code, LIMITS};
+use base::metric::Metric;
+use plan::Plan;
+use record::{Arm, Outcome};
+
+/// Something that was above its limit in some run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Disturbance {
+    /// What.
+    pub metric: Metric,
+    /// The value above which it is told.
+    pub limit: f64,
+    /// The code that a run above it carries.
+    pub code: Code,
+    /// Runs above the limit.
+    pub runs: u32,
+    /// Runs that know, doubles included.
+    pub of: u32,
+    /// Median over the runs above the limit.
+    pub typical: f64,
+    /// Median over all of these runs.
+    pub median: f64,
+    /// The largest value.
+    pub worst: f64,
+    /// Index of the cell whose run met it.
+    pub worst_cell: usize,
+}
+
+/// Of completed runs; the rehearsal tells nothing of the machine.
+pub(super) fn disturbances(plan: &Plan, by_cell: &ByCell<'_>) -> Vec<Disturbance> {
+    LIMITS.iter().filter_map(|(metric, limit, code)| of_metric(plan, by_cell, (*metric, *limit, *code))).collect()
+}
+
+fn of_metric(plan: &Plan, by_cell: &ByCell<'_>, (metric, limit, code): (Metric, f64, Code)) -> Option<Disturbance> {
+    let counted = plan.cells.iter().enumerate().flat_map(|(index, cell)| {
+        let runs = by_cell.get(&cell.id).into_iter().flatten();
+        let runs = runs.filter(|run| run.arm != Arm::Pilot && run.outcome == Outcome::Completed);
+        runs.filter_map(move |run| Some((index, *run.data.metrics.get(metric.name)?)))
+    });
+    let known: Vec<(usize, f64)> = counted.collect();
+    let above: Vec<f64> = known.iter().map(|(_, value)| *value).filter(|value| *value > limit).collect();
+    let (worst_cell, worst) = known.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let all: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
+    Some(Disturbance {
+        metric,
+        limit,
+        code,
+        runs: above.len() as u32,
+        of: known.len() as u32,
+        typical: median(&above)?,
+        median: median(&all)?,
+        worst,
+        worst_cell,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use base::metric::{PREEMPTIONS, STEAL};
+    use record::StoredRun;
+
+    #[test]
+    fn runs_above_a_limit_are_counted_over_all_cells() {
+        let spec = spec::parse("x.yaml", "backend: mock\nmodels: [a, b]", std::path::Path::new("."), &[]);
+        let plan = plan::expand(&spec.unwrap().experiment).unwrap();
+        let run = |cell: usize, arm, steal: f64| {
+            let mut run = StoredRun::not_started(plan.cells[cell].id, arm, 0, 0, Outcome::Completed);
+            run.data.metrics.insert(STEAL.name.to_owned(), steal);
+            run.data.metrics.insert(PREEMPTIONS.name.to_owned(), 1.0);
+            run
+        };
+        let runs = [
+            run(0, Arm::Main, 0.0),
+            run(0, Arm::Aa, 0.01),
+            run(1, Arm::Main, 0.03),
+            run(1, Arm::Main, 0.0),
+            run(1, Arm::Pilot, 0.5),
+        ];
+        let found = disturbances(&plan, &super::super::by_cell(&runs));
+        let [steal] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((steal.metric, steal.code, steal.runs, steal.of), (STEAL, Code::Steal, 2, 4));
+        assert!((steal.typical - 0.02).abs() < 1e-12);
+        assert_eq!(steal.median, 0.005);
+        assert_eq!((steal.worst, steal.worst_cell), (0.03, 1));
+    }
+}

@@ -1,0 +1,68 @@
+//! What of the machine casts doubt on a whole record or on a cell, from what the manifest says.
+
+use super::Summary;
+use base::code::Code;
+use base::machine::host::Host;
+use base::machine::kernel::Load;
+use base::machine::probe::check::{Check, Others, State, checks};
+use base::metric;
+use plan::Cell;
+use record::Manifest;
+
+/// A code that a record carries as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordCode {
+    pub code: Code,
+    /// What was found, in words.
+    pub found: String,
+}
+
+/// The codes of a record as a whole: who used the machine when it began, and how the machine is set up. None where a
+/// script told the time, and of others only what its runs do not tell themselves: who was busy before them alone changed no
+/// number.
+pub(crate) fn record_codes(manifest: &Manifest, summary: &Summary) -> Vec<RecordCode> {
+    let of_devices = of_devices(manifest);
+    let off = || match manifest.machines.as_slice() {
+        [] | [_] => off(&manifest.host, manifest.others_cpus, manifest.load),
+        // Of several machines the first that has it tells a code.
+        machines => {
+            machines.iter().flat_map(|of| off(&of.host, of.others_cpus, of.load)).fold(Vec::new(), |mut all, check| {
+                if !all.iter().any(|known: &Check| known.code == check.code) {
+                    all.push(check);
+                }
+                all
+            })
+        }
+    };
+    let runs_tell = summary.cells.iter().any(|cell| cell.findings.environment.contains_key(metric::OTHER_CPU.name));
+    let off = manifest.environment().on_machine(off).unwrap_or_default();
+    let found = off.into_iter().filter_map(|check| Some(RecordCode { code: check.code?, found: check.found? }));
+    found.filter(|found| !(runs_tell && found.code == Code::Load)).chain(of_devices).collect()
+}
+
+/// What is set up otherwise than it should be on a machine.
+fn off(host: &Host, others_cpus: f64, load: Option<Load>) -> Vec<Check> {
+    let others = Others { cpus: others_cpus, names: Vec::new(), load };
+    checks(host, &others).into_iter().filter(|check| check.state == State::Off).collect()
+}
+
+/// How GPUs are set up; a script's counts too, since its GPU is what it is made for.
+fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
+    let seen = manifest.findings.devices.iter().flat_map(|found| &found.devices);
+    let facts = seen.filter_map(|seen| Some(&seen.look.as_ref()?.facts));
+    let off: Vec<String> =
+        facts.filter(|facts| facts.persistence == Some(false)).map(|facts| format!("off ({})", facts.name)).collect();
+    let code = |found: &String| RecordCode { code: Code::GpuPersistence, found: found.clone() };
+    off.first().map(code).into_iter().collect()
+}
+
+/// Whether the threads of a cell, of all its sessions together, are more than the quota grants or than there are processors.
+pub(super) fn of_threads(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
+    let callers = manifest.callers_of(cell);
+    let threads = f64::from(callers) * f64::from(manifest.threads_of(cell).max(1));
+    let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);
+    let quota = manifest.environment().on_machine(|| host.cpu_quota).flatten();
+    let processors = manifest.environment().on_machine(|| host.processors()).flatten().filter(|_| callers > 1);
+    let limits = [(Code::Quota, quota), (Code::Oversubscribed, processors.map(|processors| processors as f64))];
+    limits.into_iter().filter(|(_, limit)| limit.is_some_and(|limit| threads > limit)).map(|(code, _)| code).collect()
+}

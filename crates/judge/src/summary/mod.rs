@@ -1,0 +1,261 @@
+//! Record -> Summary: what each cell's runs say together (method 4.3 and 5).
+//!
+//! A run gives one observation; every estimate is the trimmed mean (25 %) of them, with its interval. Percentiles of
+//! iterations are one value a run too, and marked where the number of samples cannot support them.
+
+mod asked;
+mod bounds;
+mod constants;
+mod disturbance;
+mod environment;
+mod fallback;
+mod findings;
+mod latency;
+mod load;
+pub(super) mod samples;
+mod tables;
+mod values;
+mod weight;
+
+use std::collections::BTreeMap;
+
+use latency::of_latency;
+use rayon::prelude::*;
+use tables::{ArmTables, RunValues};
+
+pub use asked::summarize_asked;
+pub(crate) use disturbance::Disturbance;
+pub(crate) use environment::record_codes;
+pub use fallback::Fallback;
+pub(crate) use findings::{CellFindings, OtherLoad};
+pub use findings::{CellShape, Spread};
+pub use latency::{Latency, Percentile};
+pub use load::beside;
+pub use values::{CellSummary, Summary};
+pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
+
+use crate::diagnosis::Diagnosis;
+use base::metric::{self, Kind, Unit};
+use experiment::{Design, QUICK_MARGIN};
+use plan::{Cell, CellId};
+use record::{Arm, Manifest, Outcome, StoredRun};
+use statistics::largest_rate::LateCounts;
+use statistics::trimmed_mean::trimmed_mean;
+
+pub use super::CONFIDENCE;
+
+/// Fewest runs whose interval is shown: below, it says more about luck than about the cell (method 4.1).
+pub const LEAST_RUNS: usize = statistics::planning::MINIMUM_RUNS;
+
+/// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
+pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    let by_cell = by_cell(runs);
+    let summary = summarize_by_cell(manifest, &by_cell, Extent::Whole);
+    Summary { disturbances: disturbance::disturbances(&manifest.plan, &by_cell), ..summary }
+}
+
+/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile and
+/// those that are asked for, neither the others, nor what disturbed the runs nor what bounds the
+/// cells. No verdict on latency rests on what is left
+/// out, which takes too long between two blocks.
+pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+    summarize_by_cell(manifest, &by_cell(runs), Extent::Brief)
+}
+
+/// How much of the distribution of latency is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All that a report has.
+    Whole,
+    /// The 95th percentile, and those that are asked for.
+    Brief,
+}
+
+type ByCell<'a> = BTreeMap<CellId, Vec<&'a StoredRun>>;
+
+fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
+    let mut by_cell = ByCell::new();
+    for run in runs {
+        by_cell.entry(run.cell).or_default().push(run);
+    }
+    by_cell
+}
+
+fn summarize_by_cell(manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
+    let plan = &manifest.plan;
+    let is_duet = manifest.experiment.measure.design == Design::Duet;
+    let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
+    let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
+    let arms: Vec<(usize, Arm)> =
+        (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
+    let mut summaries = summarize_arms(manifest, by_cell, &arms, extent).into_iter();
+    let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
+    constants::add_all(manifest, &mut cells);
+    if extent == Extent::Whole {
+        bounds::add_all(manifest, &mut cells);
+    }
+    let mut double = |cell: &u32| {
+        let summary = summaries.next()?;
+        Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
+    };
+    let doubles = plan.controls.iter().filter_map(&mut double).collect();
+    Summary { cells, doubles, ..Summary::default() }
+}
+
+/// Summarises these arms of cells, each with its runs.
+fn summarize_arms(
+    manifest: &Manifest,
+    by_cell: &ByCell<'_>,
+    arms: &[(usize, Arm)],
+    extent: Extent,
+) -> Vec<CellSummary> {
+    let runs: Vec<Vec<&StoredRun>> = arms
+        .iter()
+        .map(|(cell, arm)| {
+            let runs = by_cell.get(&manifest.plan.cells[*cell].id).map_or(&[][..], Vec::as_slice);
+            // The pilot's failure is the cell's, and is told once.
+            let is_told = |run: &&StoredRun| run.arm == *arm || (run.arm == Arm::Pilot && *arm == Arm::Main);
+            runs.iter().copied().filter(is_told).collect()
+        })
+        .collect();
+    let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
+    let tables =
+        tables::tables(&completed, &latency::wanted(manifest, extent)).expect("columns that this module has made");
+    let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
+    let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
+        let latency = of_latency(manifest, completed, tables, extent);
+        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
+    });
+    summaries.collect()
+}
+
+/// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
+fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
+    let is_counted = |run: &&StoredRun| run.arm != Arm::Pilot && run.outcome == Outcome::Completed;
+    let mut completed: Vec<&StoredRun> = runs.iter().copied().filter(is_counted).collect();
+    completed.sort_by_key(|run| run.block);
+    completed
+}
+
+fn summarize_arm(
+    manifest: &Manifest,
+    cell: &Cell,
+    runs: &[&StoredRun],
+    completed: &[&StoredRun],
+    tables: &ArmTables,
+    latency: Option<Latency>,
+) -> CellSummary {
+    let fallback = Fallback::of(completed);
+    let first = completed.first();
+    let placement = first.and_then(|run| run.data.placement.as_ref());
+    CellSummary {
+        id: cell.id,
+        runs: count(runs),
+        metrics: with_build(metrics(&tables.values, manifest.quick), runs),
+        latency,
+        pooled: latency::pooled(manifest, completed),
+        failures: failures(runs),
+        warnings: tables.codes.clone(),
+        output_hash: agreed_hash(completed),
+        iterations: first.map_or(1, |run| run.iterations),
+        slices: slices(completed),
+        batch: None,
+        load: manifest.plan.input_of(cell).load,
+        late: late(completed),
+        dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
+        nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
+        fidelity: None,
+        accuracy: Vec::new(),
+        findings: CellFindings {
+            other_load: OtherLoad::of(manifest, cell, completed),
+            ..CellFindings::of(completed, &fallback, &tables.environment, environment::of_threads(manifest, cell))
+                .with_rehearsal(runs)
+        },
+        fallback,
+        diagnosis: Diagnosis::default(),
+    }
+    .with_largest_rate()
+}
+
+fn late(completed: &[&StoredRun]) -> Vec<LateCounts> {
+    completed.iter().filter_map(|run| run.late.clone()).collect()
+}
+
+/// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which
+/// nothing is paired.
+fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
+    let typical = |slice: &Vec<f64>| statistics::quantile::median(slice).unwrap_or(0.0);
+    let cut = completed.iter().filter(|run| !run.data.slices.is_empty());
+    cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
+}
+
+fn count(runs: &[&StoredRun]) -> RunCounts {
+    let mut counts = RunCounts::default();
+    for run in runs.iter().filter(|run| run.arm != Arm::Pilot) {
+        match run.outcome {
+            Outcome::Completed => counts.completed += 1,
+            Outcome::Failed => counts.failed += 1,
+            Outcome::NotRun => counts.not_run += 1,
+            Outcome::Skipped => counts.skipped += 1,
+        }
+    }
+    counts
+}
+
+/// Half of a quick look's margin: cells whose intervals touch then differ by what it takes for a claim. A few short runs do
+/// not see how the machine changes over minutes, so that their own spread is too narrow an interval.
+const LEAST_OF_QUICK_LOOK: f64 = QUICK_MARGIN / 2.0;
+
+fn metrics(values: &RunValues, is_quick: bool) -> BTreeMap<String, MetricSummary> {
+    let is_timed = |name: &str| {
+        let metric = name.split('.').next().and_then(metric::by_name);
+        metric.is_some_and(|metric| matches!(metric.unit, Unit::Nanoseconds | Unit::PerSecond))
+    };
+    let summarized = values.iter().filter_map(|(name, per_run)| {
+        let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
+        let mut estimate = trimmed_mean(&numbers, CONFIDENCE)?;
+        if is_quick && is_timed(name) {
+            estimate = estimate.no_narrower_than(LEAST_OF_QUICK_LOOK);
+        }
+        Some((name.clone(), MetricSummary { estimate, per_run: per_run.clone() }))
+    });
+    summarized.collect()
+}
+
+/// Adds what building an engine took in the rehearsal, where no run built one of its own.
+fn with_build(mut metrics: BTreeMap<String, MetricSummary>, runs: &[&StoredRun]) -> BTreeMap<String, MetricSummary> {
+    let name = metric::BUILD.name;
+    let pilot = runs.iter().find(|run| run.arm == Arm::Pilot);
+    let built = pilot.and_then(|pilot| Some((pilot.block, *pilot.data.metrics.get(name)?)));
+    if let Some((estimate, built)) = built.and_then(|built| Some((trimmed_mean(&[built.1], CONFIDENCE)?, built))) {
+        metrics.entry(name.to_owned()).or_insert(MetricSummary { estimate, per_run: vec![built] });
+    }
+    metrics
+}
+
+/// What explains a number is summed up in the findings; it would only swell what is committed.
+fn is_of_environment(name: &str) -> bool {
+    metric::by_name(name).is_some_and(|metric| metric.kind == Kind::Environment)
+}
+
+fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
+    let mut counts: Vec<FailureCount> = Vec::new();
+    for run in runs {
+        let Some(failure) = &run.failure else { continue };
+        let rehearsal = run.arm == Arm::Pilot;
+        match counts.iter_mut().find(|known| known.failure == *failure && known.rehearsal == rehearsal) {
+            Some(known) => known.runs += 1,
+            None => {
+                let (failure, log_tail) = (failure.clone(), run.log_tail.clone());
+                counts.push(FailureCount { failure, rehearsal, runs: 1, log_tail });
+            }
+        }
+    }
+    counts
+}
+
+fn agreed_hash(completed: &[&StoredRun]) -> Option<String> {
+    let mut hashes = completed.iter().map(|run| run.data.output_hash.as_ref());
+    let first = hashes.next()??;
+    hashes.all(|hash| hash == Some(first)).then(|| first.clone())
+}

@@ -1,0 +1,288 @@
+//! What runs say together, as values: of a record, of its cells, of each metric.
+
+use std::collections::BTreeMap;
+
+use statistics::interval::Estimate;
+use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
+
+use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
+use crate::diagnosis::Diagnosis;
+use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic};
+use experiment::Load;
+use plan::CellId;
+use quality::accuracy::Score;
+use quality::fidelity::Fidelity;
+use statistics::largest_rate::{LateCounts, largest_rate};
+use worker::backend::Failure;
+
+/// What all cells of a record say, in plan order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// One entry a cell.
+    pub cells: Vec<CellSummary>,
+    /// The doubles of the plan's controls, in the order of [`plan::Plan::controls`].
+    pub doubles: Vec<Double>,
+    /// What disturbed the runs of the record.
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// A cell measured a second time, as if it were another one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Double {
+    /// Index of the cell.
+    pub cell: usize,
+    /// What its runs say.
+    pub summary: CellSummary,
+    /// In a duet, where a double runs beside another double: what that one's runs say.
+    pub twin: Option<CellSummary>,
+}
+
+/// What the runs of one cell say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellSummary {
+    pub id: CellId,
+    /// Runs by outcome.
+    pub runs: RunCounts,
+    /// Metrics by stored name, over the completed runs that have them.
+    pub metrics: BTreeMap<String, MetricSummary>,
+    /// The distribution of latency, if any run completed.
+    pub latency: Option<Latency>,
+    /// What all samples together say about the percentiles that the experiment bounds.
+    pub pooled: Vec<(Statistic, PooledTail)>,
+    /// Why runs failed: each distinct failure with its number of runs and the end of one log.
+    pub failures: Vec<FailureCount>,
+    /// Codes of runs with the number of runs that carry them; [`CellSummary::codes`] are those that weaken the cell.
+    pub warnings: BTreeMap<String, u32>,
+    /// Hash of the outputs for the first input set, if all completed runs agree on it.
+    pub output_hash: Option<String>,
+    /// Iterations of each sample.
+    pub iterations: u32,
+    /// In designs with slices, the median latency of each slice by block.
+    pub slices: Vec<(u32, Vec<f64>)>,
+    /// The runtime allocated outputs inside the timed region.
+    pub dynamic_outputs: bool,
+    /// Items that one inference handles; `None` where nobody knows.
+    pub batch: Option<u64>,
+    /// How its queries come, if not from one caller who waits.
+    pub load: Option<Load>,
+    /// Queries that would be late at other rates, by process, where the largest is looked for.
+    pub late: Vec<LateCounts>,
+    /// Nodes by execution provider.
+    pub nodes: BTreeMap<String, u64>,
+    /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
+    pub fallback: Fallback,
+    /// How like the reference's its outputs are; `None` for the reference itself, and where they were not compared.
+    pub fidelity: Option<Fidelity>,
+    /// How right its variant is on its model's data; empty where nobody asked.
+    pub accuracy: Vec<Score>,
+    /// What is odd about the cell as a whole.
+    pub findings: CellFindings,
+    /// How it stands to what the machine can do.
+    pub diagnosis: Diagnosis,
+}
+
+/// Runs by outcome; their sum is the number of planned runs once a record is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunCounts {
+    /// Ran to the end.
+    pub completed: u32,
+    pub failed: u32,
+    /// Never started, because earlier runs failed alike.
+    pub not_run: u32,
+    /// Of a skipped cell.
+    pub skipped: u32,
+}
+
+/// One metric over the runs of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricSummary {
+    /// The trimmed mean (25 %) of the run-level values with its interval.
+    pub estimate: Estimate,
+    /// The run-level values with the number of their block.
+    pub per_run: Vec<(u32, f64)>,
+}
+
+/// Runs that failed alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailureCount {
+    /// Kind and message.
+    pub failure: Failure,
+    /// It failed in the rehearsal, so the cell was not run.
+    pub rehearsal: bool,
+    /// How many runs.
+    pub runs: u32,
+    /// The end of the first one's log.
+    pub log_tail: Option<String>,
+}
+
+impl RunCounts {
+    /// Runs that were to be carried out.
+    pub fn planned(self) -> u32 {
+        self.completed + self.failed + self.not_run
+    }
+}
+
+impl Summary {
+    /// What people are shown: without the values of cells that are not to be used; runs, codes and failures stay.
+    pub fn shown(&self) -> Summary {
+        let mut shown = self.clone();
+        for cell in shown.cells.iter_mut().filter(|cell| cell.why_invalid().is_some()) {
+            cell.metrics.clear();
+            cell.latency = None;
+            cell.findings.shape = None;
+            cell.diagnosis = Diagnosis::default();
+        }
+        shown
+    }
+}
+
+impl CellSummary {
+    /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
+    pub fn outputs_differ(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
+    }
+
+    /// A cell of which no run is known.
+    pub fn unmeasured(id: CellId) -> Self {
+        CellSummary {
+            id,
+            runs: RunCounts::default(),
+            metrics: BTreeMap::new(),
+            latency: None,
+            pooled: Vec::new(),
+            failures: Vec::new(),
+            warnings: BTreeMap::new(),
+            output_hash: None,
+            iterations: 1,
+            slices: Vec::new(),
+            dynamic_outputs: false,
+            batch: None,
+            load: None,
+            late: Vec::new(),
+            nodes: BTreeMap::new(),
+            fallback: Fallback::default(),
+            fidelity: None,
+            accuracy: Vec::new(),
+            findings: CellFindings::default(),
+            diagnosis: Diagnosis::default(),
+        }
+    }
+
+    /// The same with completed runs that have these values of a metric, one a block.
+    #[cfg(test)]
+    pub(crate) fn with_values(mut self, metric: &base::metric::Metric, values: &[f64]) -> Self {
+        let estimate = trimmed_mean(values, CONFIDENCE).expect("values");
+        let per_run: Vec<(u32, f64)> = values.iter().enumerate().map(|(block, value)| (block as u32, *value)).collect();
+        self.runs.completed = values.len() as u32;
+        self.metrics.insert(metric.name.to_owned(), MetricSummary { estimate, per_run });
+        self
+    }
+
+    /// The estimate of a metric, by its stored name.
+    pub fn estimate(&self, metric: &base::metric::Metric) -> Option<&Estimate> {
+        self.metrics.get(metric.name).map(|summary| &summary.estimate)
+    }
+
+    /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
+    pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
+        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
+            Some(metric) => metric.per_run.as_slice(),
+            None => &[],
+        };
+        if reference.statistic != Statistic::CoefficientOfVariation {
+            return of(reference).to_vec();
+        }
+        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
+        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
+        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
+    }
+
+    /// The trimmed mean (25 %) of the run-level values with its interval.
+    pub fn estimate_of(&self, reference: MetricReference) -> Option<Estimate> {
+        if let Some(known) = self.metrics.get(&reference.column()) {
+            return Some(known.estimate);
+        }
+        self.estimate_at(reference, CONFIDENCE)
+    }
+
+    /// As [`CellSummary::estimate_of`], with an interval of this confidence; what is the same in every run keeps its own, which is not
+    /// over runs.
+    pub(crate) fn estimate_at(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
+        if let Some(allowed) = self.allowed_late(reference) {
+            return largest_rate(&self.late, allowed, confidence);
+        }
+        if reference.metric.is_constant() {
+            return self.metrics.get(&reference.column()).map(|known| known.estimate);
+        }
+        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
+        trimmed_mean(&values, confidence)
+    }
+
+    /// The share of late queries that the largest rate allows, where that is meant.
+    fn allowed_late(&self, reference: MetricReference) -> Option<f64> {
+        let bound = self.load.filter(Load::is_largest).and_then(|load| load.bound())?;
+        (reference.metric.name == LARGEST_RATE.name).then(|| bound.allowed())
+    }
+
+    /// The same with the estimate of the largest rate, which is no mean over runs (method 7.3).
+    pub(super) fn with_largest_rate(mut self) -> Self {
+        let reference = MetricReference::of(&LARGEST_RATE);
+        if self.allowed_late(reference).is_some() {
+            match self.estimate_at(reference, CONFIDENCE) {
+                Some(estimate) => {
+                    self.metrics.entry(reference.column()).and_modify(|metric| metric.estimate = estimate);
+                }
+                None => drop(self.metrics.remove(&reference.column())),
+            }
+        }
+        self
+    }
+
+    /// What it is compared with another by where nothing is asked: what its load says, items per second where one inference of
+    /// the one handles more items than one of the other, and else latency (method 6.1).
+    pub fn compared_by(&self, other: &CellSummary) -> MetricReference {
+        let has_items = self.metrics.contains_key(ITEMS.name);
+        match self.load.or(other.load) {
+            // The rate of queries is the same for every batch.
+            Some(load) if load.is_largest() || load.arrivals().is_some() => load.compared_by(has_items),
+            _ if self.has_another_batch(other) => MetricReference::of(&ITEMS),
+            Some(load) => load.compared_by(has_items),
+            None => MetricReference::LATENCY,
+        }
+    }
+
+    /// Whether enough runs say one number, so that nothing of it is uncertain.
+    pub(crate) fn is_same_in_all_runs(&self, reference: MetricReference) -> bool {
+        let values = self.run_values(reference);
+        values.len() >= LEAST_RUNS && values.iter().all(|(_, value)| *value == values[0].1)
+    }
+
+    /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
+    pub fn supports(&self, reference: MetricReference) -> bool {
+        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
+    }
+
+    /// A percentile of iterations.
+    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
+        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
+    }
+
+    /// What all samples together say about a percentile that the experiment bounds.
+    pub fn pooled(&self, reference: MetricReference) -> Option<PooledTail> {
+        let is_of_latency = reference.metric.name == LATENCY.name;
+        let known = self.pooled.iter().find(|(statistic, _)| is_of_latency && *statistic == reference.statistic)?;
+        Some(known.1)
+    }
+
+    /// Whether one inference of each is known to handle another number of items.
+    pub(crate) fn has_another_batch(&self, other: &CellSummary) -> bool {
+        self.batch.zip(other.batch).is_some_and(|(own, other)| own != other)
+    }
+
+    /// Whether the cell has enough runs for intervals and verdicts.
+    pub fn has_enough_runs(&self) -> bool {
+        self.runs.completed as usize >= LEAST_RUNS
+    }
+}

@@ -1,0 +1,10 @@
+//! Files that a run needs and the user does not write: the runtime library, fetched models, conversions, programs.
+
+#![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
+
+mod seal;
+
+pub mod programs;
+pub mod runtime;
+
+pub mod models;

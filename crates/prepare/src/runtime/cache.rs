@@ -1,0 +1,323 @@
+//! The libraries in perfrun's cache: where it is, what is there, and how something gets there.
+//!
+//! Input: a cache folder. Output: [`Library`] values. Deliberately absent: removing anything; a library in the cache may
+//! be in use by another perfrun.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tracing::debug;
+
+use super::error::RuntimeError;
+use super::library::{self, Library, Machine};
+use super::origin::Origin;
+use super::places::Places;
+use super::wheel::{Brings, Wheel};
+use super::{Progress, pip};
+use crate::seal::{self, Seal};
+use experiment::{Package, Plugin};
+use files::scratch::Scratch;
+
+/// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
+/// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
+pub fn cache_folder() -> PathBuf {
+    let folder =
+        cache_folder_for(std::env::var_os("PERFRUN_CACHE"), std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> PathBuf {
+    if let Some(own) = own.filter(|own| !own.is_empty()) {
+        return PathBuf::from(own);
+    }
+    // The XDG specification: relative paths are to be ignored.
+    if let Some(xdg) = xdg.map(PathBuf::from).filter(|xdg| xdg.is_absolute()) {
+        return xdg.join("perfrun");
+    }
+    match home.filter(|home| home.is_absolute()) {
+        Some(home) => home.join(".cache/perfrun"),
+        // Never a folder that others can write: what lies there is loaded into processes.
+        None => PathBuf::from(".perfrun/cache"),
+    }
+}
+
+/// The libraries in the cache, the newest version first; those for other machines that share the cache too.
+///
+/// # Errors
+///
+/// [`RuntimeError::Io`] where the folder is there but cannot be read.
+pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
+    let folder = runtimes(cache);
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(RuntimeError::Io { path: folder, source }),
+    };
+    let in_entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let path = library::in_folder(&entry.path())?;
+        let (package, version) = match of_folder(&entry.file_name().to_string_lossy()) {
+            Some((package, version)) => (Some(package), Some(version)),
+            None => (None, library::version(&path)),
+        };
+        Some(Library { path, version, package, package_sha256: None, origin: Origin::Cache })
+    };
+    let mut libraries: Vec<Library> = entries.filter_map(in_entry).collect();
+    let newest_first =
+        |library: &Library| (std::cmp::Reverse(library.version.as_deref().map(library::numbers)), library.path.clone());
+    libraries.sort_by_key(newest_first);
+    Ok(libraries)
+}
+
+/// Makes sure that a version is in the cache: finds it there, or fetches it.
+///
+/// # Errors
+///
+/// [`RuntimeError`]: a version that is too old or was not released, no pip, no network, another file than expected, a cache that
+/// cannot be written.
+pub fn install(
+    package: Package,
+    version: &str,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    install_with(package, version, &Places::of_this_machine(None, cache), progress)
+}
+
+/// A version in the cache; `None`: it would have to be fetched.
+///
+/// # Errors
+///
+/// What is no version, and one that is too old.
+pub fn find_version(package: Package, version: &str, cache: &Path) -> Result<Option<Library>, RuntimeError> {
+    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
+    Ok(cached(&Wheel::of(Brings::Runtime(package), version, Machine::this()?)?, &cache))
+}
+
+/// Makes sure that a plug-in is in the cache: finds it there, or fetches it.
+///
+/// # Errors
+///
+/// As [`install`].
+pub fn install_plugin(
+    plugin: Plugin,
+    cache: &Path,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    let wheel = Wheel::of(Brings::Plugin(plugin), plugin.version(), Machine::this()?)?;
+    let places = Places::of_this_machine(None, cache);
+    match find_plugin(plugin, &places.cache) {
+        Some(library) => Ok(library),
+        None => fetch(&wheel, &places, progress),
+    }
+}
+
+/// A plug-in in the cache; `None` where it would have to be fetched, or there is none for this machine.
+pub fn find_plugin(plugin: Plugin, cache: &Path) -> Option<Library> {
+    let wheel = Wheel::of(Brings::Plugin(plugin), plugin.version(), Machine::this().ok()?).ok()?;
+    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
+    cached(&wheel, &cache)
+}
+
+pub(super) fn install_with(
+    package: Package,
+    version: &str,
+    places: &Places,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Library, RuntimeError> {
+    let wheel = Wheel::of(Brings::Runtime(package), version, Machine::this()?)?;
+    match cached(&wheel, &places.cache) {
+        Some(library) => Ok(library),
+        None => fetch(&wheel, places, progress),
+    }
+}
+
+/// A version in the cache, if it is there for this machine, with all that it needs, as it was put there. What an earlier
+/// perfrun put there has no seal, and gets that of what is found.
+pub(super) fn cached(wheel: &Wheel<'_>, cache: &Path) -> Option<Library> {
+    let folder = folder(wheel, cache);
+    debug!("{} is looked for in {}", wheel.requirement(), folder.display());
+    let has_all = wheel.brings.beside().iter().all(|name| folder.join(name).is_file());
+    let is_whole = has_all && seal::broken_in(&folder).is_none();
+    let library = library::checked(&folder.join(wheel.library_name()), Origin::Cache).ok().filter(|_| is_whole)?;
+    if seal::look(&library.path) == Seal::Missing {
+        // A cache that nobody may write to stays as it is.
+        let mut files = wheel.brings.beside().iter().map(|name| folder.join(name)).chain([library.path.clone()]);
+        let _sealed = Scratch::within(&folder)
+            .and_then(|scratch| files.try_for_each(|file| seal::seal_as_found(&scratch, &file)));
+    }
+    Some(of_wheel(wheel, &folder, library))
+}
+
+/// What a wheel says of its library, which may have none of it in its name.
+fn of_wheel(wheel: &Wheel<'_>, folder: &Path, library: Library) -> Library {
+    let (version, package) = (Some(wheel.version.to_owned()), Some(wheel.brings.name().to_owned()));
+    Library { version, package, package_sha256: wheel.recorded(folder), ..library }
+}
+
+/// Downloads, checks and unpacks into the wheel's own folder.
+fn fetch(wheel: &Wheel<'_>, places: &Places, progress: &mut dyn FnMut(&Progress)) -> Result<Library, RuntimeError> {
+    let folder = folder(wheel, &places.cache);
+    if let Some(path) = seal::broken_in(&folder) {
+        progress(&Progress::Damaged { path });
+    }
+    let path = unpack_into(wheel, &folder, places, progress)?;
+    let library = of_wheel(wheel, &folder, library::checked(&path, Origin::Installed)?);
+    if let Some(sha256) = library.package_sha256.clone() {
+        progress(&Progress::New { package: wheel.requirement(), sha256 });
+    }
+    Ok(library)
+}
+
+/// Downloads, checks and unpacks. The download lies in the cache's own folder, which must have room for it anyway.
+pub(super) fn unpack_into(
+    wheel: &Wheel<'_>,
+    folder: &Path,
+    places: &Places,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<PathBuf, RuntimeError> {
+    let runtimes = runtimes(&places.cache);
+    let cache_error = |source| RuntimeError::Cache { path: runtimes.clone(), source };
+    std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
+    let scratch = Scratch::within(&runtimes).map_err(cache_error)?;
+    let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
+    let path = wheel.unpack(&package, folder)?;
+    progress(&Progress::Installed { path: path.clone() });
+    Ok(path)
+}
+
+pub(super) fn runtimes(cache: &Path) -> PathBuf {
+    cache.join("runtimes")
+}
+
+fn folder(wheel: &Wheel<'_>, cache: &Path) -> PathBuf {
+    runtimes(cache).join(format!("{}-{}-linux-{}", wheel.brings.name(), wheel.version, wheel.machine.name()))
+}
+
+/// Package and version of a folder of the cache.
+fn of_folder(name: &str) -> Option<(String, String)> {
+    let (package, version) = name.split_once("-linux-")?.0.rsplit_once('-')?;
+    Some((package.to_owned(), version.to_owned()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::runtime::PINNED;
+    use crate::runtime::pip::fake_program;
+    use crate::runtime::wheel::{fake, fake_wheel};
+
+    #[test]
+    fn the_cache_is_where_the_environment_says() {
+        let check = |own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expected: &str| {
+            let folder = cache_folder_for(own.map(OsString::from), xdg.map(OsString::from), home.map(PathBuf::from));
+            assert_eq!(folder, Path::new(expected));
+        };
+        check(Some("/c"), Some("/x"), Some("/h"), "/c");
+        check(Some("here"), None, Some("/h"), "here");
+        check(Some(""), Some("/x"), Some("/h"), "/x/perfrun");
+        check(None, Some("relative"), Some("/h"), "/h/.cache/perfrun");
+        check(None, None, None, ".perfrun/cache");
+    }
+
+    /// A pip that copies `package` to where it is asked to.
+    fn copying_pip(bin: &Path, package: &Path) {
+        let script = format!("for word; do folder=$last; last=$word; done; cp '{}' \"$folder\"", package.display());
+        fake_program(bin, "pip", &script);
+    }
+
+    fn places(root: &Path) -> Places {
+        Places { programs: vec![root.join("bin")], ..Places::nowhere(&root.join("cache")) }
+    }
+
+    #[test]
+    fn what_was_fetched_is_found_afterwards() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let places = places(root.path());
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
+        assert!(cached(&wheel, &places.cache).is_none());
+        assert_eq!(list(&places.cache).unwrap(), []);
+        let mut said = 0;
+        let library = fetch(&wheel, &places, &mut |_| said += 1).unwrap();
+        assert_eq!((library.version.as_deref(), library.origin, said), (Some("7.7.7"), Origin::Installed, 2));
+        let found = Library { origin: Origin::Cache, ..library };
+        assert_eq!(cached(&wheel, &places.cache), Some(found.clone()));
+        assert_eq!(list(&places.cache).unwrap(), [found]);
+        // The download itself is gone.
+        assert_eq!(std::fs::read_dir(places.cache.join("runtimes")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_library_is_fetched_again_and_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let places = places(root.path());
+        let wheel = fake("7.7.7", Machine::this().unwrap(), &checksum);
+        let library = fetch(&wheel, &places, &mut |_| {}).unwrap();
+        let whole = std::fs::read(&library.path).unwrap();
+        // Still a library by its head, and of another size, since a test is quicker than the file system's clock.
+        std::fs::write(&library.path, [whole.as_slice(), b"!"].concat()).unwrap();
+        assert_eq!(cached(&wheel, &places.cache), None);
+        let mut said = Vec::new();
+        fetch(&wheel, &places, &mut |progress| said.push(progress.clone())).unwrap();
+        assert_eq!(said[0], Progress::Damaged { path: library.path.clone() });
+        assert_eq!(std::fs::read(&library.path).unwrap(), whole);
+        assert!(cached(&wheel, &places.cache).is_some());
+    }
+
+    #[test]
+    fn another_file_never_reaches_the_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, _) = fake_wheel(root.path(), PINNED);
+        copying_pip(&root.path().join("bin"), &package);
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::Checksum { .. }));
+        assert_eq!(list(&root.path().join("cache")).unwrap(), []);
+    }
+
+    #[test]
+    fn a_version_that_perfrun_was_not_made_with_is_fetched_and_its_hash_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, checksum) = fake_wheel(root.path(), "7.7.7");
+        copying_pip(&root.path().join("bin"), &package);
+        let mut said = Vec::new();
+        let mut install =
+            || install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |it| said.push(it.clone()));
+        let library = install().unwrap();
+        assert_eq!(library.package_sha256.as_ref(), Some(&checksum));
+        // Without a network, what is there is used.
+        fake_program(&root.path().join("bin"), "pip", "exit 1");
+        let found = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap();
+        assert_eq!(found, Library { origin: Origin::Cache, ..library.clone() });
+        let last = said.last().unwrap().to_string();
+        assert!(last.contains("onnxruntime==7.7.7") && last.contains(&checksum), "{last}");
+        // And what was damaged is not.
+        std::fs::write(&library.path, "damaged").unwrap();
+        let error = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::PipFailed { .. }));
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_written_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("cache"), "a file in the way").unwrap();
+        let error = install_with(Package::Onnxruntime, PINNED, &places(root.path()), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, RuntimeError::Cache { .. }));
+    }
+
+    #[test]
+    fn newest_versions_are_listed_first() {
+        let root = tempfile::tempdir().unwrap();
+        for version in ["1.9.0", "1.31.1", "1.30.0"] {
+            let folder = root.path().join(format!("runtimes/onnxruntime-{version}-linux-x86_64"));
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(format!("libonnxruntime.so.{version}")), "").unwrap();
+        }
+        let versions: Vec<_> = list(root.path()).unwrap().into_iter().filter_map(|library| library.version).collect();
+        assert_eq!(versions, ["1.31.1", "1.30.0", "1.9.0"]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Sums over all outputs and input sets that are compared.
+
+use onnx::ElementType;
+
+use super::equality::{Neighbours, changed};
+use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
+use experiment::FidelityLimits;
+use files::array::Array;
+
+/// Whether elements of this type are classes or indices: equal or not, however far apart.
+fn is_class(element: &ElementType) -> bool {
+    use ElementType::{Bool, Int32, Int64, String, Uint32, Uint64};
+    matches!(element, Bool | Int32 | Int64 | Uint32 | Uint64 | String)
+}
+
+/// Sums over everything that was compared.
+pub(super) struct Sums {
+    abs: f64,
+    rel: f64,
+    numbers: u64,
+    angles: Vec<Angle>,
+    max_abs: f64,
+    sum_abs: f64,
+    max_scaled: Option<f64>,
+    sum_scaled: f64,
+    scaled_elements: u64,
+    max_scaled_ulp: Option<u64>,
+    close: u64,
+    agreement: Option<Agreement>,
+    least_cosine: Option<f64>,
+    items_kept: ItemsKept,
+    /// Some numbers are no scores of items.
+    has_others: bool,
+    equal: Vec<Equal>,
+    misses: Vec<String>,
+    misshaped: Vec<String>,
+}
+
+/// What the cosine of an output is made of, over all input sets: of the few numbers of one set it would be left to chance.
+#[derive(Debug)]
+struct Angle {
+    output: String,
+    product: f64,
+    own: f64,
+    other: f64,
+}
+
+impl Sums {
+    pub(super) fn new(limits: &FidelityLimits) -> Self {
+        Sums {
+            abs: limits.abs.unwrap_or(0.0),
+            rel: limits.rel.unwrap_or(0.0),
+            numbers: 0,
+            angles: Vec::new(),
+            max_abs: 0.0,
+            sum_abs: 0.0,
+            max_scaled: None,
+            sum_scaled: 0.0,
+            scaled_elements: 0,
+            max_scaled_ulp: None,
+            close: 0,
+            agreement: None,
+            least_cosine: limits.cosine,
+            items_kept: ItemsKept::default(),
+            has_others: false,
+            equal: Vec::new(),
+            misses: Vec::new(),
+            misshaped: Vec::new(),
+        }
+    }
+
+    pub(super) fn miss(&mut self, what: String) {
+        if !self.misses.contains(&what) {
+            self.misses.push(what);
+        }
+    }
+
+    /// A shape that depends on the input differs in other ways for every set: the first is named.
+    fn misshaped(&mut self, output: &Array, what: String) {
+        if !self.misshaped.contains(&output.name) {
+            self.misshaped.push(output.name.clone());
+            self.miss(what);
+        }
+    }
+
+    pub(super) fn add(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
+        let name = &reference.name;
+        if reference.keys != candidate.keys {
+            let lacks = |one: &Array, other: &Array| one.keys.iter().find(|key| !other.keys.contains(key)).cloned();
+            let what = match (lacks(reference, candidate), lacks(candidate, reference)) {
+                (Some(key), _) => format!("output `{name}` lacks the key `{key}`"),
+                (None, Some(key)) => format!("output `{name}` has the key `{key}`, which the reference's lacks"),
+                (None, None) => format!("output `{name}` has other keys than the reference's"),
+            };
+            return self.misshaped(reference, what);
+        }
+        if reference.shape != candidate.shape {
+            let (found, expected) = (&candidate.shape, &reference.shape);
+            let what = format!("output `{name}` has the shape {found:?}, the reference's {expected:?}");
+            return self.misshaped(reference, what);
+        }
+        let is_text = |array: &Array| array.element == ElementType::String;
+        if is_text(reference) != is_text(candidate) {
+            let (found, expected) = (&candidate.element, &reference.element);
+            return self.miss(format!("output `{name}` is {found}, the reference's {expected}"));
+        }
+        if is_class(&reference.element) {
+            self.add_classes(reference, candidate, beside);
+        } else {
+            self.add_numbers(reference, candidate);
+        }
+    }
+
+    fn add_classes(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
+        let changed = changed(reference, candidate);
+        let (elements, tied) = (reference.len() as u64, beside.tied(reference, &changed));
+        let of_set =
+            Equal { output: reference.name.clone(), elements, equal: elements - changed.len() as u64 + tied, tied };
+        match self.equal.iter_mut().find(|known| known.output == of_set.output) {
+            Some(known) => known.add(&of_set),
+            None => self.equal.push(of_set),
+        }
+    }
+
+    fn add_numbers(&mut self, reference: &Array, candidate: &Array) {
+        let (Some(expected), Some(found)) = (reference.numbers(), candidate.numbers()) else { return };
+        if found.iter().zip(&expected).any(|(a, b)| !(a.is_finite() && b.is_finite()) && a != b) {
+            return self.miss(format!("output `{}` holds NaN or infinity", reference.name));
+        }
+        let step = if reference.element.is_float() { 0.0 } else { 1.0 };
+        let (mut largest, mut sum) = (0.0_f64, 0.0);
+        let (mut product, mut own, mut other) = (0.0, 0.0, 0.0);
+        for (a, b) in found.iter().zip(&expected) {
+            // Equal infinities are equal.
+            let difference = if a == b { 0.0 } else { (a - b).abs() };
+            sum += difference;
+            largest = largest.max(difference);
+            self.close += u64::from(difference <= (self.abs + self.rel * b.abs()).max(step));
+            if a.is_finite() && b.is_finite() {
+                product += a * b;
+                own += a * a;
+                other += b * b;
+            }
+        }
+        self.sum_abs += sum;
+        self.max_abs = self.max_abs.max(largest);
+        self.scale(&expected, largest, sum, reference.element.is_float());
+        self.numbers += expected.len() as u64;
+        match self.angles.iter_mut().find(|angle| angle.output == reference.name) {
+            Some(angle) => {
+                angle.product += product;
+                angle.own += own;
+                angle.other += other;
+            }
+            None => self.angles.push(Angle { output: reference.name.clone(), product, own, other }),
+        }
+        match agreement::of_scores(reference, &expected, &found) {
+            Some(agreement) => {
+                self.agreement.get_or_insert_default().add(agreement);
+                self.add_items(reference, &expected, &found);
+            }
+            None => self.has_others = true,
+        }
+    }
+
+    /// Counts the items of which the scores keep the least cosine.
+    fn add_items(&mut self, reference: &Array, expected: &[f64], found: &[f64]) {
+        let columns = reference.shape.last().map_or(1, |columns| (*columns).max(1) as usize);
+        let product = |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f64>();
+        for (a, b) in found.chunks_exact(columns).zip(expected.chunks_exact(columns)) {
+            let cosine = cosine(product(a, b), product(a, a), product(b, b));
+            self.items_kept.items += 1;
+            self.items_kept.kept += u64::from(self.least_cosine.is_none_or(|least| cosine >= least));
+        }
+    }
+
+    /// Counts the differences of one output beside its own magnitude.
+    fn scale(&mut self, reference: &[f64], largest: f64, sum: f64, is_float: bool) {
+        let finite = reference.iter().map(|value| value.abs()).filter(|value| value.is_finite());
+        let magnitude = finite.fold(0.0, f64::max);
+        if magnitude == 0.0 {
+            return;
+        }
+        self.max_scaled = Some(self.max_scaled.unwrap_or(0.0).max(largest / magnitude));
+        self.sum_scaled += sum / magnitude;
+        self.scaled_elements += reference.len() as u64;
+        if is_float {
+            let places = (largest / last_place(magnitude)).round() as u64;
+            self.max_scaled_ulp = Some(self.max_scaled_ulp.unwrap_or(0).max(places));
+        }
+    }
+
+    pub(super) fn result(self, input_sets: u64, limits: &FidelityLimits) -> Fidelity {
+        let share = |count: u64, of: u64| if of == 0 { 1.0 } else { count as f64 / of as f64 };
+        let mean = |sum: f64, of: u64| if of == 0 { 0.0 } else { sum / of as f64 };
+        let cosine = |angle: &Angle| cosine(angle.product, angle.own, angle.other);
+        let widest = self.angles.iter().min_by(|one, other| cosine(one).total_cmp(&cosine(other)));
+        let has_several = self.angles.len() + self.equal.len() > 1;
+        let has_limits = (limits.abs.is_some() || limits.rel.is_some()) && self.numbers > 0;
+        let is_classifier =
+            !self.equal.is_empty() && !self.has_others && self.items_kept.items > 0 && self.least_cosine.is_some();
+        let mut found = Fidelity {
+            input_sets,
+            items_of_data: None,
+            is_given: false,
+            elements: Some(self.numbers + self.equal.iter().map(|equal| equal.elements).sum::<u64>()),
+            cosine: widest.map(cosine),
+            cosine_of: widest.filter(|_| has_several).map(|angle| angle.output.clone()),
+            max_abs: self.max_abs,
+            mean_abs: Some(mean(self.sum_abs, self.numbers)),
+            max_scaled: self.max_scaled,
+            mean_scaled: (self.scaled_elements > 0).then(|| mean(self.sum_scaled, self.scaled_elements)),
+            max_scaled_ulp: self.max_scaled_ulp,
+            close: has_limits.then(|| share(self.close, self.numbers)),
+            agreement: self.agreement,
+            items_kept: is_classifier.then_some(self.items_kept),
+            equal: self.equal,
+            misses: self.misses,
+            is_judged: self.numbers > 0 && (limits.cosine.is_some() || limits.close.is_some() || limits.top1.is_some()),
+        };
+        found.judge(limits);
+        found
+    }
+}
+
+/// Cosine of two vectors from their products; two zeros are alike, one is not.
+fn cosine(product: f64, own: f64, other: f64) -> f64 {
+    match (own > 0.0, other > 0.0) {
+        (true, true) => (product / (own.sqrt() * other.sqrt())).clamp(-1.0, 1.0),
+        (false, false) => 1.0,
+        _ => 0.0,
+    }
+}
+
+/// The distance between neighbours of float32 at this magnitude.
+pub(super) fn last_place(magnitude: f64) -> f64 {
+    // IEEE 754 binary32: exponents are stored plus 127, fractions have 23 bits; subnormals have the least exponent.
+    let exponent = ((magnitude as f32).to_bits() >> 23) & 0xff;
+    2.0_f64.powi(exponent.max(1) as i32 - 127 - 23)
+}

@@ -1,0 +1,302 @@
+//! A record on disk: what one execution of an experiment left (docs/reference/record.md).
+//!
+//! While it runs, a record is a manifest, which never changes, a file for the findings of each pass, and a journal of
+//! one file a run; when all runs are done, four Parquet files take the journal's place. [`Record::open`] reads either.
+//! Every file appears whole, by renaming.
+
+#![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
+
+pub mod archive;
+pub mod columns;
+pub mod findings;
+pub mod found;
+pub mod git;
+pub mod journal;
+mod known;
+pub mod local;
+pub mod manifest;
+pub mod merge;
+mod profile_table;
+pub mod profiled;
+pub(crate) mod project_root;
+pub mod provenance;
+pub mod revision;
+pub mod roofline;
+pub mod samples;
+mod series;
+mod sums;
+mod used;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub use findings::Finding;
+pub use findings::PassFindings;
+pub use found::{
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, Disturbed,
+    LibrarySaid, Preview, Rates, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge, Trial, Tried, TriedRate,
+    VariantFile,
+};
+pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
+pub use journal::{Arm, Outcome, StoredRun};
+pub use local::LocalPaths;
+pub use manifest::Manifest;
+
+pub use profiled::Profiled;
+pub use project_root::LATEST;
+pub use project_root::ProjectRoot;
+pub use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
+pub use used::{DatasetFile, InferenceCost, MachineUsed};
+pub use used::{ModelFile, RuntimeUsed, Session, SpecSource};
+
+use reading::plain_file;
+use table::FileError;
+
+/// Version of everything that a record holds.
+pub const FORMAT: u32 = 2;
+
+/// Why a record cannot be written or read.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum StoreError {
+    /// A file or folder cannot be written.
+    #[error("cannot write {path}")]
+    #[diagnostic(help("{}", plain_file::remedy(path, source)))]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No record is there.
+    #[error("{path} is not a record: it has no manifest.json")]
+    #[diagnostic(help("`perfrun list` shows the records here"))]
+    NotARecord {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The content is not what perfrun writes.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The content of a report is not what perfrun writes.
+    #[error("{path} is damaged: {reason}")]
+    #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
+    DamagedReport {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The inputs of a record cannot be written for its workers.
+    #[error("cannot write the inputs of {path}: {reason}")]
+    Inputs {
+        /// The record's folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A merge left both sides in it.
+    #[error("{path} has conflict markers of git")]
+    #[diagnostic(help(
+        "numbers cannot be merged: take one side (`git checkout --theirs -- {}`, or `--ours`), then measure again",
+        path.display()
+    ))]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Written by a later version.
+    #[error("{path} has format {found}; this perfrun reads up to {known}")]
+    #[diagnostic(help("update perfrun"))]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The last one that this version reads.
+        known: u32,
+    },
+}
+
+/// One record, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub folder: PathBuf,
+    /// What was planned, where and with what.
+    pub manifest: Manifest,
+    /// Every run that has an outcome, in the order of session and start.
+    pub runs: Vec<StoredRun>,
+}
+
+/// What of the samples of a complete record is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All of them, for figures over time and for what is written again.
+    Whole,
+    /// How long each took, which is all that estimates and verdicts come from, in a third of the memory.
+    Durations,
+}
+
+impl Record {
+    /// Reads a record, complete or not.
+    ///
+    /// # Errors
+    ///
+    /// When the folder holds none, a newer one, or a damaged one.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Record::open_with(folder, Detail::Whole)
+    }
+
+    /// As [`Record::open`], where not all of the samples are needed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Record::open`].
+    pub fn open_with(folder: &Path, detail: Detail) -> Result<Self, StoreError> {
+        let manifest = Manifest::read(folder)?;
+        let mut check = manifest.check_of_runs(folder);
+        let runs = if manifest.findings.complete {
+            // Records of earlier versions have no sums.
+            let sums = manifest.findings.sums.as_ref();
+            let verify = || sums.map_or(Ok(()), |sums| sums::verify(folder, sums));
+            let (verified, runs) = rayon::join(verify, || columns::read(folder, detail, &mut check));
+            // What a damaged file gave is nothing, and neither is what reading it said.
+            verified?;
+            runs?
+        } else {
+            let runs = journal::read_all(folder)?;
+            runs.iter().try_for_each(&mut check)?;
+            runs
+        };
+        drop(check);
+        Ok(Record { folder: folder.to_owned(), manifest, runs })
+    }
+
+    /// Begins a record in its folder. The manifest, which makes it one, comes last, when nothing is missing any more.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn create(
+        folder: PathBuf,
+        mut manifest: Manifest,
+        session: Session,
+        local: &LocalPaths,
+    ) -> Result<Self, StoreError> {
+        manifest.findings.begin_session(&folder, session)?;
+        local.write(&folder)?;
+        manifest.write(&folder)?;
+        Ok(Record { folder, manifest, runs: Vec::new() })
+    }
+
+    /// Writes a record that is complete from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn write(folder: PathBuf, manifest: Manifest, runs: Vec<StoredRun>) -> Result<Self, StoreError> {
+        manifest.findings.write(&folder)?;
+        manifest.write(&folder)?;
+        let mut record = Record { folder, manifest, runs };
+        record.complete()?;
+        Ok(record)
+    }
+
+    /// Adds an invocation to the record.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn begin_session(&mut self, session: Session) -> Result<(), StoreError> {
+        self.manifest.findings.begin_session(&self.folder, session)
+    }
+
+    /// Keeps what a pass found.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep<F: Finding>(&mut self, found: F) -> Result<(), StoreError> {
+        self.manifest.findings.keep(&self.folder, found)?;
+        self.manifest.leave_out_found();
+        Ok(())
+    }
+
+    /// Plans the runs that the budget leaves.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written.
+    pub fn keep_to_budget(&mut self, budget: BudgetUsed) -> Result<(), StoreError> {
+        self.manifest.plan.runs = budget.runs;
+        self.manifest.findings.keep_budget(&self.folder, budget)
+    }
+
+    /// Replaces the journal by Parquet files and marks the record as complete.
+    ///
+    /// The journal is removed last, so that a kill at any moment leaves one readable form.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written; the journal is then still there.
+    pub fn complete(&mut self) -> Result<(), StoreError> {
+        columns::write(self)?;
+        self.manifest.findings.complete(&self.folder)?;
+        journal::remove(&self.folder)
+    }
+}
+
+/// Writes a file that appears whole or not at all.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    write_with(path, |mut file| file.write_all(content))
+}
+
+/// As [`write_whole`], with what writes the content.
+pub fn write_with(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> Result<(), StoreError> {
+    plain_file::replace(path, write).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+impl From<FileError> for StoreError {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Open { path, source } => StoreError::Read { path, source },
+            FileError::Content { path, reason } => StoreError::Damaged { path, reason },
+        }
+    }
+}
+
+/// Reads a versioned JSON file: the format is checked before anything else is expected of it.
+fn read_versioned<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let text = plain_file::text(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
+    parse_versioned(path, &text)
+}
+
+/// As [`read_versioned`], from a text that was read from `path`.
+pub(crate) fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
+    let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        format: u64,
+    }
+    let versioned: Versioned = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
+    if versioned.format > u64::from(FORMAT) {
+        return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format, known: FORMAT });
+    }
+    if versioned.format < u64::from(FORMAT) {
+        return Err(damaged(format!("format {} was never released and is no longer read", versioned.format)));
+    }
+    serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
+}

@@ -1,0 +1,90 @@
+//! Diffs as test cases, for dashboards that read nothing else: a case for each row, and for each experiment that one side
+//! alone has. A case fails where the gate does; without a gate, where something became worse.
+
+use serde::Serialize;
+use statistics::Verdict;
+
+use super::{Sentence, reason, tables};
+use crate::page::{TestCase, TestOutcome};
+use crate::{ReportError, fill_template};
+use judge::diff::{Diff, Held, Reason, Row, Unmeasured};
+
+/// Experiments that one side alone has.
+pub struct Experiments<'a> {
+    /// The older side.
+    pub gone: &'a [String],
+    /// The newer side.
+    pub new: &'a [String],
+    /// The gate fell because of those that are gone.
+    pub is_gone: bool,
+}
+
+/// One document of all of them, and why nothing was compared: an error, or nothing to compare with.
+///
+/// # Errors
+///
+/// A fault of the template.
+pub fn junit(
+    diffs: &[Diff],
+    alone: &Experiments<'_>,
+    nothing: Option<(&Sentence, bool)>,
+) -> Result<String, ReportError> {
+    let rows = diffs.iter().flat_map(|diff| diff.rows.iter().map(|row| of_row(diff, row)).chain(without_rows(diff)));
+    let case =
+        |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
+    let gone = alone.gone.iter().map(|name| case(name, alone.is_gone, "only on the older side".to_owned()));
+    let new = alone.new.iter().map(|name| case(name, false, "only on the newer side".to_owned()));
+    let nothing =
+        nothing.into_iter().map(|(why, is_error)| case("perfrun", is_error, format!("{}: {}", why.lead, why.text)));
+    let page = Page { test_cases: rows.chain(gone).chain(new).chain(nothing).collect() };
+    fill_template("diff.junit.xml.j2", &page)
+}
+
+#[derive(Serialize)]
+struct Page {
+    test_cases: Vec<TestCase>,
+}
+
+/// A case that failed or was skipped.
+fn case(class: String, name: String, is_failure: bool, why: String) -> TestCase {
+    let outcome = if is_failure { TestOutcome::Failed } else { TestOutcome::Skipped };
+    TestCase { class, name, seconds: None, outcome, message: Some(why) }
+}
+
+fn of_row(diff: &Diff, row: &Row) -> TestCase {
+    let [before, after] = tables::values(row).map(|value| value.unwrap_or_else(|| "-".to_owned()));
+    let words = format!("{before} -> {after}: {}", reason::verdict(row));
+    let allows_unjudged = diff.gate.as_ref().is_some_and(|gate| gate.allows_unjudged);
+    let is_failure = match row.gate.as_ref().map(|gate| gate.outcome) {
+        Some(Held::Falls) => true,
+        Some(Held::Unjudged) => !allows_unjudged,
+        Some(Held::Holds | Held::New | Held::Accepted) => false,
+        // The gate asks for other rows.
+        None if diff.gate.is_some() => false,
+        None => {
+            row.is_regression()
+                || matches!(&row.reason, Reason::Lost { why } | Reason::Neither { why } if matches!(why, Unmeasured::Failed(_)))
+        }
+    };
+    let is_accepted = row.gate.as_ref().is_some_and(|gate| gate.outcome == Held::Accepted);
+    let is_open = row.gate.is_none() && row.verdict.is_none_or(Verdict::is_open);
+    let outcome = if is_failure {
+        TestOutcome::Failed
+    } else if is_accepted || is_open || row.verdict.is_none() {
+        // What nothing decides did not pass.
+        TestOutcome::Skipped
+    } else {
+        TestOutcome::Passed
+    };
+    let class = format!("{}.{}", diff.experiment, row.metric);
+    TestCase { class, name: row.path(), seconds: None, outcome, message: Some(words) }
+}
+
+/// What the gate asks for and no cell has.
+fn without_rows(diff: &Diff) -> impl Iterator<Item = TestCase> {
+    let gate = diff.gate.iter();
+    let missing = gate.flat_map(|gate| gate.without_rows.iter().map(|metric| (metric, gate.allows_unjudged)));
+    missing.map(|(metric, is_allowed)| {
+        case(format!("{}.{metric}", diff.experiment), "gate".to_owned(), !is_allowed, "no row was compared".to_owned())
+    })
+}

@@ -1,0 +1,195 @@
+//! A diff -> what people read: one page in words, for the terminal, Markdown and HTML alike.
+//!
+//! Input: a [`Diff`]. Output: a [`Page`]. Deliberately absent: markup, and anything that the diff does not say.
+
+mod facts;
+mod junit;
+mod limit;
+mod order;
+mod plot;
+mod reason;
+mod reproduction;
+mod summary;
+mod tables;
+
+use serde::Serialize;
+
+pub use junit::{Experiments, junit};
+pub use reproduction::ReproductionPage;
+
+use crate::format::count;
+use crate::page::Table;
+use crate::{ReportError, fill_template};
+use base::metric::MetricReference;
+use base::printable::printable_line;
+use judge::diff::{Changes, Diff, Gated, Row};
+
+/// What a comment shows before it folds.
+const MOST_ROWS: usize = 10;
+
+/// A diff as people read it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Page {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Both sides: `8c41f02`, `9c02d7e`.
+    pub sides: [String; 2],
+    /// The heading: `gate fell. 1 slower, 1 faster, 3 equivalent`.
+    pub headline: String,
+    /// What decides, worst first: a lead and what follows it.
+    pub sentences: Vec<Sentence>,
+    /// What differs in what is compared.
+    pub changed: Vec<String>,
+    /// Which operators a difference of latencies is in, a line for each cell.
+    pub profile: Vec<String>,
+    /// What has to be known before the numbers: other frames, stale files, rows that were not judged.
+    pub notices: Vec<String>,
+    /// Rows that somebody has to see.
+    pub first: Table,
+    /// The other rows, and what they are: `3 equivalent`.
+    pub rest: Option<Folded>,
+    /// Cells with the same bytes and settings on both sides: `6 unchanged`.
+    pub unchanged: Option<Folded>,
+    /// The change of each cell's latency; nothing where none was judged.
+    pub plot: Option<Drawn>,
+    /// Speed-ups against each side's own baseline, where rows could not be compared.
+    pub claims: Option<Table>,
+    /// How it was judged, and how to repeat it.
+    pub method: Vec<String>,
+    /// The command that repeats it.
+    pub command: String,
+}
+
+/// A lead and what follows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sentence {
+    /// What is printed in bold.
+    pub lead: String,
+    /// The rest.
+    pub text: String,
+}
+
+/// What is said beside the pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Neighbours {
+    /// Why nothing was compared.
+    pub nothing: Option<Sentence>,
+    /// Of experiments that one side alone has: a sentence each.
+    pub alone: Vec<String>,
+}
+
+/// A figure of the page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drawn {
+    /// Its heading.
+    pub title: String,
+    /// What is drawn.
+    pub caption: String,
+    /// The figure.
+    pub svg: String,
+}
+
+/// Rows that are folded away.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Folded {
+    /// What they are.
+    pub title: String,
+    /// The rows, at most as many as there is room for.
+    pub table: Table,
+    /// How many there was no room for.
+    pub left_out: usize,
+}
+
+impl Page {
+    /// The page of a diff that this command made.
+    pub fn new(diff: &Diff, command: &str) -> Self {
+        let shown = order::Shown::of(diff, MOST_ROWS);
+        let folded = |rows: &[&Row]| {
+            let table = || tables::rows(diff, rows);
+            (!rows.is_empty()).then(|| Folded { title: summary::counted(rows), table: table(), left_out: 0 })
+        };
+        let mut page = Page {
+            experiment: diff.experiment.clone(),
+            sides: [diff.baseline.name.clone(), diff.candidate.name.clone()],
+            headline: summary::headline(diff, &shown.all()),
+            sentences: summary::sentences(diff),
+            changed: facts::subject(&diff.changes),
+            profile: summary::operators(diff),
+            notices: summary::notices(diff),
+            first: tables::rows(diff, &shown.first),
+            rest: folded(&shown.rest),
+            unchanged: folded(&shown.unchanged),
+            plot: plot::draw(diff),
+            claims: diff.has_incomparable_rows().then(|| tables::claims(diff)).flatten(),
+            method: summary::method(diff),
+            command: command.to_owned(),
+        };
+        page.texts().for_each(|text| *text = in_one_line(text));
+        page
+    }
+
+    /// Every text that may come from elsewhere.
+    fn texts(&mut self) -> impl Iterator<Item = &mut String> {
+        let sentences = self.sentences.iter_mut().flat_map(|sentence| [&mut sentence.lead, &mut sentence.text]);
+        let folded = [&mut self.rest, &mut self.unchanged].into_iter().flatten();
+        let (titles, tables): (Vec<&mut String>, Vec<&mut Table>) =
+            folded.map(|folded| (&mut folded.title, &mut folded.table)).unzip();
+        let tables = tables.into_iter().chain([&mut self.first]).chain(&mut self.claims);
+        let cells = tables.flat_map(|table| {
+            let titles = table.columns.iter_mut().map(|column| &mut column.title);
+            let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells).map(|cell| &mut cell.text);
+            titles.chain(cells).collect::<Vec<_>>()
+        });
+        let lines = [&mut self.changed, &mut self.profile, &mut self.notices, &mut self.method].into_iter().flatten();
+        let single = [&mut self.experiment, &mut self.headline, &mut self.command];
+        let single = single.into_iter().chain(&mut self.sides);
+        single.chain(sentences).chain(titles).chain(cells).chain(lines)
+    }
+
+    /// The page as HTML with its plots.
+    ///
+    /// # Errors
+    ///
+    /// A fault of the template.
+    pub fn html(pages: &[Page], beside: &Neighbours) -> Result<String, ReportError> {
+        fill_template("diff.html.j2", &Pages::new(pages, beside, ""))
+    }
+}
+
+/// What differs between two results, in words: what is compared, then what must be equal.
+pub(crate) fn changed_words(changes: &Changes) -> Vec<String> {
+    let words = facts::subject(changes).into_iter().chain(facts::named(&changes.frame));
+    words.map(|line| in_one_line(&line)).collect()
+}
+
+/// A text in one line, without what moves a cursor.
+fn in_one_line(text: &str) -> String {
+    printable_line(text).into_owned()
+}
+
+/// What the templates get.
+#[derive(Debug, Serialize)]
+struct Pages<'a> {
+    /// The first line of Markdown.
+    marker: &'a str,
+    pages: &'a [Page],
+    #[serde(flatten)]
+    beside: &'a Neighbours,
+    perfrun: &'static str,
+}
+
+impl<'a> Pages<'a> {
+    fn new(pages: &'a [Page], beside: &'a Neighbours, marker: &'a str) -> Self {
+        Pages { marker, pages, beside, perfrun: env!("CARGO_PKG_VERSION") }
+    }
+}
+
+/// What a gate says, in words: `judged 3 of 12 rows`.
+fn judged(gate: &Gated) -> String {
+    format!("judged {} of {}", gate.judged, count(gate.asked as u64, "row"))
+}
+
+/// A row stands for its cell where several metrics of one are told.
+fn is_headline(row: &Row) -> bool {
+    row.gate.is_some() || row.asked == MetricReference::LATENCY
+}

@@ -1,0 +1,83 @@
+//! Verdicts and reasons in a few words.
+
+use statistics::multiplicity::LEVEL;
+
+use crate::format::{count, difference, list, p_value, percent, verdict_word};
+use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
+
+/// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
+pub(super) fn verdict(row: &Row) -> String {
+    let word = row.verdict.map(|verdict| verdict_word(&row.metric, verdict));
+    let text = match (&row.reason, word) {
+        (Reason::Unchanged, _) => "unchanged".to_owned(),
+        (Reason::BeyondMargin | Reason::WithinMargin, Some(word)) => word.to_owned(),
+        (reason, Some(word)) => format!("{word}: {}", words(reason, row)),
+        (reason, None) => words(reason, row),
+    };
+    match row.gate.as_ref().and_then(|gate| gate_words(gate, row)) {
+        Some(gate) => format!("{text}, {gate}"),
+        None => text,
+    }
+}
+
+pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
+    let allowed = difference(gate.worse_by, row.metric);
+    match gate.outcome {
+        Held::Falls => Some(format!("gate {allowed} failed")),
+        Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
+        Held::Holds if row.is_difference() => Some(format!("gate {allowed} passed{}", why_it_passed(gate, row))),
+        Held::Holds | Held::Unjudged | Held::New => None,
+    }
+}
+
+/// Why a row that is worse passes its gate: among many rows it may be chance, or not all of its interval is beyond.
+fn why_it_passed(gate: &GateRow, row: &Row) -> String {
+    let p = gate.p_holm.map_or(String::new(), p_value);
+    match gate.verdict.filter(|_| row.is_regression()) {
+        Some(verdict) if verdict.is_regression() => {
+            format!(": may be chance among {} (p {p} by Holm, {LEVEL} needed)", count(gate.together as u64, "row"))
+        }
+        Some(verdict) if verdict.is_open() => ": perhaps by less".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Why a row says no more.
+pub(super) fn words(reason: &Reason, row: &Row) -> String {
+    match reason {
+        Reason::BeyondMargin => format!("beyond {}", difference(row.margin, row.metric)),
+        Reason::WithinMargin => format!("within {}", difference(row.margin, row.metric)),
+        Reason::Unchanged => "same bytes, same settings".to_owned(),
+        Reason::TooFewRuns { needed } => format!("a verdict needs {needed} runs on each side"),
+        Reason::SizeNotEstablished => format!("possibly by less than {}", difference(row.margin, row.metric)),
+        Reason::NotEnoughData { detectable: Some(effect) } => {
+            format!("sees {} and more", percent(*effect))
+        }
+        Reason::NotEnoughData { detectable: None } if !row.metric.metric.is_constant() => "too little data".to_owned(),
+        Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),
+        Reason::TwoModes => "its runs have two modes".to_owned(),
+        Reason::OtherFrame { facts } => format!("incomparable: different {}", list(&plain(facts))),
+        Reason::Withheld { why } => format!("not judged: {}", why.words()),
+        Reason::Stale { .. } => "not judged: changed since it was measured".to_owned(),
+        Reason::Lost { why } | Reason::Neither { why } => unmeasured(why),
+        Reason::Gained { .. } | Reason::New => "new".to_owned(),
+        Reason::Gone => "gone".to_owned(),
+        Reason::NoValue if [row.baseline, row.candidate].iter().flatten().any(|of| of.supported == Some(false)) => {
+            "too few samples".to_owned()
+        }
+        Reason::NoValue => "no value to compare".to_owned(),
+    }
+}
+
+fn unmeasured(why: &Unmeasured) -> String {
+    match why {
+        Unmeasured::Failed(kind) => format!("failed here ({})", kind.replace('_', " ")),
+        Unmeasured::Skipped(reason) => format!("skipped here: {reason}"),
+        Unmeasured::NotRun => "not run here".to_owned(),
+    }
+}
+
+/// Names of facts as words.
+pub(super) fn plain(facts: &[String]) -> Vec<String> {
+    facts.iter().map(|fact| fact.replace('_', " ")).collect()
+}

@@ -1,0 +1,123 @@
+//! Rows and claims as tables.
+
+use crate::format;
+use crate::page::{Table, TableCell, TableColumn, TableRow};
+use base::metric::Unit;
+use experiment::{Axis, AxisMap, telling_axes};
+use judge::diff::rows::Row;
+use judge::diff::{Change, Claim, Diff};
+use judge::results::interval;
+
+use super::reason;
+
+/// What cells are called: their names on the axes on which they differ, and that of their model.
+pub(super) struct Names(Vec<Axis>);
+
+impl Names {
+    pub(super) fn of(diff: &Diff) -> Self {
+        Names(telling_axes(diff.rows.iter().map(|row| &row.names)))
+    }
+
+    pub(super) fn of_row(&self, row: &Row) -> String {
+        self.name(&row.names)
+    }
+
+    fn name(&self, names: &AxisMap<String>) -> String {
+        names.on(&self.0)
+    }
+}
+
+pub(super) fn column(title: &str, is_numeric: bool) -> TableColumn {
+    TableColumn { title: title.to_owned(), meaning: None, is_numeric }
+}
+
+/// One line for each row.
+pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
+    let names = Names::of(diff);
+    let columns = [
+        column("cell", false),
+        column("metric", false),
+        column(&diff.baseline.name, true),
+        column(&diff.candidate.name, true),
+        column("change", true),
+        column("verdict", false),
+    ];
+    let line = |row: &&Row| {
+        let [before, after] = values(row);
+        let value = |text: Option<String>, of: Option<f64>| match text.zip(of) {
+            Some((text, value)) => TableCell::number(text, value),
+            None => TableCell::nothing(),
+        };
+        TableRow {
+            anchor: None,
+            cells: vec![
+                TableCell::text(names.of_row(row)),
+                TableCell::text(row.metric.title()),
+                value(before, row.baseline.map(|of| of.value)),
+                value(after, row.candidate.map(|of| of.value)),
+                row.change.map_or_else(TableCell::nothing, |it| TableCell::number(change(it), it.value)),
+                TableCell::text(reason::verdict(row)),
+            ],
+        }
+    };
+    Table { columns: columns.into(), rows: shown.iter().map(line).collect(), notes: Vec::new() }
+}
+
+/// Both values in one unit.
+pub(super) fn values(row: &Row) -> [Option<String>; 2] {
+    let (from, to) = (row.baseline.map(|of| of.value), row.candidate.map(|of| of.value));
+    let text = |value: Option<f64>, beside: Option<f64>| {
+        let value = value?;
+        Some(match row.metric.unit() {
+            Unit::Share => format::score(row.metric.metric, value, row.baseline.or(row.candidate)?.n as usize),
+            unit => format::measured(unit, value, beside),
+        })
+    };
+    [text(from, to), text(to, from)]
+}
+
+/// `41.2 ms -> 44.0 ms`.
+pub(super) fn both_values(row: &Row) -> Option<String> {
+    let [before, after] = values(row);
+    Some(format!("{} -> {}", before?, after?))
+}
+
+/// `+6.8 % [+5.9, +7.6]`; of shares `-0.2 pp [-0.9, +0.5]`.
+pub(super) fn change(of: Change) -> String {
+    let text = format::change(of.value, of.interval());
+    if of.is_in_points { text.replacen(" %", " pp", 1) } else { text }
+}
+
+/// What each side claims against its own baseline; nothing where nothing is claimed.
+pub(super) fn claims(diff: &Diff) -> Option<Table> {
+    let names = Names::of(diff);
+    let columns = [
+        column("claim", false),
+        column(&diff.baseline.name, true),
+        column(&diff.candidate.name, true),
+        column("there", false),
+    ];
+    let ratio = |of: &judge::diff::claims::Ratio| {
+        let interval = interval(of.low, of.high);
+        TableCell::number(format::ratio(of.value, interval), of.value)
+    };
+    let line = |claim: &Claim| {
+        let against = diff.rows.iter().find(|row| row.cell == claim.against).map(|row| names.of_row(row));
+        let title = format!("{} against {}", names.name(&claim.names), against.as_deref().unwrap_or("its baseline"));
+        TableRow {
+            anchor: None,
+            cells: vec![
+                TableCell::text(title),
+                ratio(&claim.baseline),
+                ratio(&claim.candidate),
+                TableCell::text(claim.standing.word()),
+            ],
+        }
+    };
+    let note = "Speed-ups against own baselines can be compared across machines. One holds if the verdict is the same.";
+    (!diff.claims.is_empty()).then(|| Table {
+        columns: columns.into(),
+        rows: diff.claims.iter().map(line).collect(),
+        notes: vec![note.to_owned()],
+    })
+}

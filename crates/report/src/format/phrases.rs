@@ -1,0 +1,80 @@
+//! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
+
+use statistics::paired::Verdict;
+
+use super::{fixed, scale, significant_decimals};
+use base::metric::{Direction, Metric, MetricReference, Unit};
+
+/// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
+/// higher for scatter.
+pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
+    match verdict.is_difference() {
+        true => direction_word(metric, verdict.is_improvement()),
+        false => verdict.name(),
+    }
+}
+
+fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
+    let pair = match (reference.unit(), reference.metric.direction) {
+        _ if reference.statistic.is_scatter() => ["lower", "higher"],
+        (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => {
+            ["faster", "slower"]
+        }
+        (Unit::Bytes, Direction::LowerIsBetter) => ["smaller", "larger"],
+        (_, Direction::HigherIsBetter) => ["higher", "lower"],
+        (_, Direction::LowerIsBetter | Direction::Neutral) => ["lower", "higher"],
+    };
+    pair[usize::from(!better)]
+}
+
+/// What stands where iterations share samples, since a percentile of means is none of iterations.
+pub fn batched(iterations: u32) -> String {
+    format!("n/a (batched x{iterations})")
+}
+
+/// `2 %`, `0.4 %`, `12 %`: two significant digits, trailing zeros left out.
+pub fn percent(ratio: f64) -> String {
+    let value = ratio * 100.0;
+    let text = fixed(value, significant_decimals(value, 2).max(0));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} %")
+}
+
+/// `4.09 G`, `386 M`, `120`: a number of things with three significant digits and a decimal prefix.
+pub fn magnitude(number: u64) -> String {
+    let (factor, prefix) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (1e3, "k"),
+        1_000_000..1_000_000_000 => (1e6, "M"),
+        _ => (1e9, "G"),
+    };
+    let scaled = number as f64 / factor;
+    format!("{} {prefix}", fixed(scaled, significant_decimals(scaled, 3).max(0)))
+}
+
+/// `98.1 %`, `0.32`: an accuracy over `n` items. Shares have the decimals that one item changes, two at most, as the field
+/// writes them; the interval, which is wider, stands beside them.
+pub fn score(metric: &Metric, value: f64, n: usize) -> String {
+    const MANY: usize = 2000;
+    match metric.unit {
+        Unit::Share => format!("{:.*} %", if n < MANY { 1 } else { 2 }, value * 100.0),
+        _ => amount(metric.unit, value),
+    }
+}
+
+/// `214 MiB`: three significant digits in the fitting unit.
+pub fn bytes(bytes: u64) -> String {
+    let value = bytes as f64;
+    let scale = scale(Unit::Bytes, [value]);
+    let scaled = value / scale.factor;
+    format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
+}
+
+/// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.
+pub fn amount(unit: Unit, value: f64) -> String {
+    let scale = scale(unit, [value]);
+    let scaled = value / scale.factor;
+    let text = fixed(scaled, significant_decimals(scaled, 4));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    scale.joined(text)
+}

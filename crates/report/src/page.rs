@@ -1,0 +1,267 @@
+//! Results as people read them: tables, sentences and facts, in words and formatted numbers. Templates fill pages with
+//! them, and the terminal prints some of them.
+//!
+//! Input: [`Results`], and figures. Output: plain serialisable values. Deliberately absent: markup, escaping, and
+//! arithmetic beyond choosing what to show.
+
+mod across;
+mod answer;
+mod bounds;
+mod cells;
+mod check;
+mod contest;
+mod facts;
+mod judged;
+pub mod load;
+mod methods;
+mod metrics;
+mod notices;
+mod outputs;
+mod pivots;
+mod profile;
+mod reader;
+mod table;
+mod test_cases;
+mod tradeoffs;
+mod trust;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub(crate) use answer::Answer;
+pub use answer::AnswerRow;
+pub(crate) use cells::CellsTable;
+pub use cells::Overview;
+pub(super) use cells::absence;
+pub use cells::{OverviewCell, OverviewColumn, Tone};
+pub(crate) use facts::Fact;
+pub use facts::executed_by;
+pub(crate) use judged::Against;
+pub use notices::{FailureView, Notices, WarningView};
+pub use outputs::lines as accuracy_lines;
+pub(crate) use reader::{Reader, name_among};
+pub use table::Table;
+pub(crate) use table::{TableCell, TableColumn, TableRow};
+pub(crate) use test_cases::{TestCase, TestOutcome};
+pub use trust::Trust;
+
+use super::plots::{Plot, Plots};
+use judge::results::Results;
+
+/// What a quick look is worth.
+const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Page<'a> {
+    /// The numbers as they are stored, as in `results.json` (docs/reference/results.md).
+    #[schemars(with = "serde_json::Value")]
+    pub results: &'a Results,
+    /// Version of perfrun that began the record.
+    pub perfrun: String,
+    /// What a quick look is worth, a sentence; `None` for a whole record.
+    pub quick_look: Option<String>,
+    /// What is best, a row for each set of cells that could stand in for each other; `None` where nothing is compared.
+    pub answer: Answer,
+    /// Whether each goal of the specification is met: `met: p95 <= 20 ms: met by all 4 cells.`
+    pub goals: Vec<String>,
+    /// How the bounds of the specification's question are kept.
+    pub within: Vec<String>,
+    /// At which rates the bound is kept, and the number of clients with the most throughput for its latency: a line for each.
+    pub load: Vec<String>,
+    /// On how many machines of a merged record each difference holds, a line for each comparison.
+    pub across: Vec<String>,
+    /// Where the time goes, a line for each comparison and each cell that was profiled.
+    pub profile: Vec<String>,
+    /// What was measured, on what, with what, and how it was judged: one line each.
+    pub facts: Vec<Fact>,
+    /// The controls and the grade: whether the measurement itself can be believed.
+    pub trust: Trust,
+    /// What a reader has to know before the numbers.
+    pub notices: Notices,
+    /// Every cell that is to be run, with the numbers that decide.
+    pub cells: CellsTable,
+    /// How it was measured, in two or three sentences.
+    pub in_short: Vec<String>,
+    /// The tables that the specification asks for.
+    pub tables: Vec<Section>,
+    /// Metrics of the cells that could stand in for each other.
+    pub tradeoffs: Vec<Section>,
+    /// Which trade-offs are not drawn, or that `pareto` has nothing to weigh.
+    pub tradeoffs_left_out: Option<String>,
+    /// All other tables, by the part of the page that they stand in.
+    pub sections: Vec<Section>,
+    /// Figures by their place: `speedup`, `profile`, `varied`, `distributions`, `control`, `timelines`.
+    pub figures: Figures,
+    /// The latency of each cell beside its baseline's, by the `id` of the cell.
+    pub against: BTreeMap<String, Against>,
+    /// A test case for each cell and each goal.
+    pub test_cases: Vec<TestCase>,
+    /// Paragraphs to paste into a paper.
+    pub methods: Vec<String>,
+    /// How to get a number again from the samples; `None` where there is none yet.
+    pub check: Option<check::Check>,
+    /// Whether `report.html` is written beside this page.
+    pub has_html: bool,
+    /// Whether `results.json` and the figures are written beside this page.
+    pub has_files: bool,
+}
+
+/// A table with its heading.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Section {
+    /// The part of the page that it stands in: `comparisons`, `accuracy`, `profile`, `metrics`, `environment`.
+    pub part: &'static str,
+    /// What others point to.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What the numbers are, sentences; may be empty.
+    pub caption: String,
+    /// A figure that belongs to it.
+    pub figure: Option<Figure>,
+    /// The table.
+    pub table: Table,
+}
+
+impl Section {
+    fn new(part: &'static str, id: &str, title: &str, table: Table) -> Self {
+        let (id, title) = (id.to_owned(), title.to_owned());
+        Section { part, id, title, caption: String::new(), figure: None, table }
+    }
+}
+
+/// The figures of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct Figures {
+    /// All comparisons: one, or none where nothing is compared.
+    pub speedup: Vec<Figure>,
+    /// Where the time of each group's cells goes; none where nothing was profiled.
+    pub profile: Vec<Figure>,
+    /// Items per second over the batch size; none where the batch is not varied.
+    pub varied: Vec<Figure>,
+    /// The distributions.
+    pub distributions: Vec<Figure>,
+    /// The controls: one, or none without a control.
+    pub control: Vec<Figure>,
+    /// Samples over time of the cells that deserve a look; these figures have no file of their own.
+    pub timelines: Vec<Figure>,
+    /// Which figures are not drawn, a sentence.
+    pub left_out: Option<String>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// File name beside the Markdown report.
+    pub file: String,
+    /// Heading.
+    pub title: String,
+    /// What is drawn, sentences; empty where the figure before says it.
+    pub caption: String,
+    /// The figure itself.
+    pub svg: String,
+}
+
+impl Figure {
+    fn of(plot: &Plot) -> Self {
+        let Plot { file, title, caption, svg } = plot.clone();
+        Figure { file, title, caption, svg }
+    }
+}
+
+impl<'a> Page<'a> {
+    /// All that is told of these results.
+    pub fn new(results: &'a Results, plots: &Plots) -> Self {
+        let reader = &Reader::new(results);
+        let figures = |plots: &[Plot]| plots.iter().map(Figure::of).collect::<Vec<_>>();
+        let mut sections = Vec::from_iter(across::section(reader, plots));
+        sections.extend(judged::sections(reader));
+        sections.extend(outputs::sections(reader));
+        sections.extend(profile::sections(reader));
+        sections.extend(metrics::sections(reader));
+        sections.extend(facts::sections(reader));
+        let Conclusion { answer, goals, within, load, across, profile, trust, notices, .. } = Conclusion::of(reader);
+        Page {
+            results,
+            perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
+            against: judged::against(reader),
+            test_cases: test_cases::cases(reader),
+            quick_look: results.measured.quick.then(|| QUICK_LOOK.to_owned()),
+            answer,
+            goals,
+            within,
+            load,
+            across,
+            profile,
+            facts: facts::facts(reader, &trust),
+            trust,
+            notices,
+            cells: cells::table(reader),
+            in_short: methods::in_short(results),
+            tables: pivots::pivots(reader),
+            tradeoffs: tradeoffs::sections(reader, plots),
+            tradeoffs_left_out: tradeoffs::left_out(reader, plots),
+            sections,
+            figures: Figures {
+                speedup: plots.speedup.iter().map(Figure::of).collect(),
+                profile: figures(&plots.profile),
+                varied: figures(&plots.varied),
+                distributions: figures(&plots.distributions),
+                control: plots.control.iter().map(Figure::of).collect(),
+                timelines: figures(&plots.timelines),
+                left_out: plots.left_out.clone(),
+            },
+            methods: methods::methods(reader),
+            check: check::check(results),
+            has_html: true,
+            has_files: true,
+        }
+    }
+}
+
+/// What results come down to: what the terminal shows, and what every page begins with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conclusion {
+    /// Every cell in one line.
+    pub overview: Overview,
+    /// Whether each goal of the specification is met.
+    pub goals: Vec<String>,
+    /// What is best.
+    pub answer: Answer,
+    /// How the bounds of the specification's question are kept.
+    pub within: Vec<String>,
+    /// What loads of several levels say.
+    pub load: Vec<String>,
+    /// On how many machines each difference holds.
+    pub across: Vec<String>,
+    /// Where the time goes, a line for each comparison and each cell.
+    pub profile: Vec<String>,
+    /// Whether the measurement itself can be believed.
+    pub trust: Trust,
+    /// What a reader has to know before the numbers.
+    pub notices: Notices,
+}
+
+impl Conclusion {
+    /// That of results.
+    pub fn new(results: &Results) -> Self {
+        Conclusion::of(&Reader::new(results))
+    }
+
+    fn of(reader: &Reader<'_>) -> Self {
+        Conclusion {
+            overview: Overview::of(reader, &|_| false),
+            goals: bounds::goals(reader),
+            answer: answer::answer(reader),
+            within: bounds::within(reader),
+            load: load::lines(reader),
+            across: across::lines(reader.results),
+            profile: profile::lines(reader),
+            trust: Trust::of(reader),
+            notices: notices::notices(reader),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Bounds in words, and which cells keep them.
+
+use statistics::interval::Estimate;
+use statistics::pooled_tail::PooledTail;
+
+use super::Reader;
+use experiment::{Axis, Selector};
+
+use crate::format::{self, Column};
+use base::metric::{LATENCY, MetricReference, Statistic};
+use base::wording::{list, some};
+use judge::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, interval};
+
+/// So many are named where there are at least two more.
+const MOST_NAMED: usize = 4;
+
+/// A bound on cells, of a goal or of the question.
+struct Check<'a> {
+    metric: &'a str,
+    min: Option<f64>,
+    max: Option<f64>,
+    of: &'a Selector,
+    cells: &'a [Bounded],
+}
+
+impl<'a> Check<'a> {
+    fn of_goal(goal: &'a GoalFound) -> Self {
+        Check { metric: &goal.metric, min: goal.min, max: goal.max, of: &goal.of, cells: &goal.cells }
+    }
+
+    fn of_bound(bound: &'a BoundFound) -> Self {
+        Check { metric: &bound.metric, min: bound.min, max: bound.max, of: &bound.of, cells: &bound.cells }
+    }
+
+    /// `p95 <= 20 ms for variant int8`.
+    fn words(&self) -> String {
+        bound_words(self.metric, self.min, self.max) + &where_words(self.of)
+    }
+
+    fn with(&self, outcome: Kept) -> impl Iterator<Item = &'a Bounded> + use<'a> {
+        self.cells.iter().filter(move |cell| cell.outcome == outcome)
+    }
+
+    /// `met by b1; undecided for b4 (29.4 ms ± 0.3)`.
+    fn kept(&self, reader: &Reader<'_>) -> String {
+        let kept: Vec<&Bounded> = self.with(Kept::Kept).collect();
+        let mut clauses = vec![match (kept.len(), self.cells.len()) {
+            (_, 0) => "no cell that runs has it".to_owned(),
+            (1, 1) => "met by the only cell".to_owned(),
+            (0, _) => "met by none".to_owned(),
+            (kept, all) if all == kept => format!("met by all {all} cells"),
+            (some, _) if some <= MOST_NAMED => {
+                let names: Vec<String> = kept.iter().map(|cell| reader.short_path(&cell.cell)).collect();
+                format!("met by {}", list(&names))
+            }
+            (some, all) => format!("met by {some} of {all} cells"),
+        }];
+        for (outcome, word) in [(Kept::Missed, "missed by"), (Kept::Undecided, "undecided for")] {
+            let cells: Vec<&Bounded> = self.with(outcome).collect();
+            if !cells.is_empty() {
+                clauses.push(format!("{word} {}", self.named(reader, &cells)));
+            }
+        }
+        clauses.join("; ")
+    }
+
+    fn named(&self, reader: &Reader<'_>, cells: &[&Bounded]) -> String {
+        let value = |cell: &&Bounded| {
+            format!("{} ({})", reader.short_path(&cell.cell), value_words(self.metric, self.max, cell))
+        };
+        list(&some(cells.iter().map(value), MOST_NAMED))
+    }
+}
+
+/// One sentence for each bound of the question: `p95 <= 20 ms: met by 5 of 6 cells; missed by fp16 (29.4 ms ± 0.3).`
+pub(super) fn within(reader: &Reader<'_>) -> Vec<String> {
+    let bounds = reader.results.choice.iter().flat_map(|choice| &choice.bounds).map(Check::of_bound);
+    bounds.map(|check| format!("{}: {}.", check.words(), check.kept(reader))).collect()
+}
+
+/// One sentence for each goal: `met: speedup >= 1.5 for variant int8: met by all 4 cells.`
+pub(super) fn goals(reader: &Reader<'_>) -> Vec<String> {
+    let words = |goal: &GoalFound| {
+        let check = Check::of_goal(goal);
+        let outcome = match goal.outcome {
+            GoalOutcome::Missed => "MISSED",
+            other => other.name(),
+        };
+        let name = goal.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        let quick = if goal.withheld { "a quick look decides no goal; " } else { "" };
+        format!("{outcome}{name}: {quick}{}: {}.", check.words(), check.kept(reader))
+    };
+    reader.results.goals.iter().map(words).collect()
+}
+
+/// `p95 <= 20 ms`, without the cells.
+pub(super) fn words_of(bound: &BoundFound) -> String {
+    bound_words(&bound.metric, bound.min, bound.max)
+}
+
+/// `p95 <= 20 ms`, `5 ms <= latency <= 20 ms`.
+pub(crate) fn bound_words(metric: &str, min: Option<f64>, max: Option<f64>) -> String {
+    let reference = metric.parse::<MetricReference>().ok();
+    let name = reference.map_or_else(|| metric.to_owned(), metric_word);
+    let amount = |value: f64| reference.map_or_else(|| value.to_string(), |it| format::amount(it.unit(), value));
+    match (min, max) {
+        (Some(least), Some(most)) => format!("{} <= {name} <= {}", amount(least), amount(most)),
+        (Some(least), None) => format!("{name} >= {}", amount(least)),
+        (None, Some(most)) => format!("{name} <= {}", amount(most)),
+        (None, None) => name,
+    }
+}
+
+/// `p95` says latency already; other metrics have their title.
+fn metric_word(metric: MetricReference) -> String {
+    let is_tail = metric.metric.name == LATENCY.name && metric.statistic != Statistic::Median;
+    if is_tail { metric.statistic.name().to_owned() } else { metric.title() }
+}
+
+/// ` at batch 1`, ` for model resnet50 or mobilenetv2 at batch 1`; empty where a bound speaks of every cell.
+fn where_words(of: &Selector) -> String {
+    let is_axis = |key: &str| Axis::of_singular(key).is_some_and(|axis| !axis.has_dimensions());
+    let (axes, inputs): (Vec<_>, Vec<_>) = of.0.iter().partition(|(key, _)| is_axis(key));
+    let words = |keys: Vec<(&String, &Vec<String>)>, preposition: &str| {
+        let each: Vec<String> = keys.into_iter().map(|(key, names)| format!("{key} {}", names.join(" or "))).collect();
+        if each.is_empty() { String::new() } else { format!(" {preposition} {}", list(&each)) }
+    };
+    words(axes, "for") + &words(inputs, "at")
+}
+
+/// `29.4 ms ± 0.3`, and why nothing follows from it.
+pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> String {
+    let Ok(metric) = metric.parse::<MetricReference>() else {
+        return cell.value.map_or_else(|| cell.outcome.name().to_owned(), |value| value.to_string());
+    };
+    let estimate = cell.value.map(|value| Estimate {
+        value,
+        interval: interval(cell.low, cell.high),
+        n: cell.n as usize,
+        confidence: 0.95,
+    });
+    let by_runs = estimate.as_ref().map(|estimate| match metric.is_speedup() {
+        true => format::ratio(estimate.value, estimate.interval),
+        false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
+    });
+    let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
+    let remedy = match (cell.reason, cell.pooled) {
+        (Some(Doubt::TooFewSamples), Some(pooled)) => format!(", `min_samples: {}` would do", pooled.samples_per_run()),
+        _ => String::new(),
+    };
+    let reason = cell.reason.and_then(|doubt| doubt_words(doubt, metric)).map(|reason| reason + &remedy);
+    match (value, reason) {
+        (Some(value), Some(reason)) => format!("{value}: {reason}"),
+        (Some(value), None) => value,
+        (None, reason) => reason.unwrap_or_else(|| "no value".to_owned()),
+    }
+}
+
+/// `at most 9.3 ms`, `at least 30 ms`, `7.1 ms to 9.3 ms`: a percentile by all samples together.
+fn pooled_words(metric: MetricReference, max: Option<f64>, outcome: Kept, pooled: &PooledTail) -> Option<String> {
+    let shown = |value: f64| format::measured(metric.unit(), value, None);
+    let [low, high] = [pooled.low, pooled.high].map(|end| end.map(shown));
+    match (outcome, low, high) {
+        (Kept::Missed, Some(low), _) if max.is_some() => Some(format!("at least {low}")),
+        (Kept::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (_, _, Some(high)) => Some(format!("at most {high}")),
+        (_, Some(low), None) => Some(format!("at least {low}")),
+        (_, None, None) => None,
+    }
+}
+
+/// Why a bound is undecided, where the interval does not show it.
+fn doubt_words(doubt: Doubt, metric: MetricReference) -> Option<String> {
+    match doubt {
+        Doubt::Across | Doubt::NoValue => None,
+        Doubt::TooFewSamples => Some(format!("too few samples for {}", metric_word(metric))),
+        Doubt::TooFewRuns => Some("too few runs".to_owned()),
+        Doubt::Failed(kind) => Some(format!("failed, {}", kind.name().replace('_', " "))),
+        Doubt::Withheld(reason) => Some(reason.words().to_owned()),
+    }
+}

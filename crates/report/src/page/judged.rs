@@ -1,0 +1,220 @@
+//! Every comparison with the evidence of its verdict, the tests over whole groups, and the controls.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use statistics::interval::Interval;
+
+use super::table::{Columns, TableCell, TableColumn, or_nothing};
+use super::{Reader, Section, Table};
+use crate::cause::conditional;
+use crate::format::{self, percent};
+use base::code::spelt;
+use base::metric::{Direction, ITEMS, MetricReference};
+use base::wording::count;
+use experiment::Grade;
+use judge::results::{Cell, Compared, Control, Family, beside, interval};
+
+/// Comparisons, groups and controls, as far as there are any.
+pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
+    let results = reader.results;
+    let mut sections = Vec::new();
+    if !results.comparisons.is_empty() {
+        let title = format!("Every comparison ({})", results.comparisons.len());
+        sections.push(Section::new("comparisons", "every-comparison", &title, comparisons(reader)));
+    }
+    if !results.families.is_empty() {
+        sections.push(Section::new("comparisons", "groups", "Groups of three and more cells", families(reader)));
+    }
+    if !results.controls.is_empty() {
+        let title = "Controls: identical arms against each other";
+        sections.push(Section::new("comparisons", "controls", title, controls(reader)));
+    }
+    sections
+}
+
+/// What each comparison says in its common blocks.
+fn comparisons(reader: &Reader<'_>) -> Table {
+    let results = reader.results;
+    let confidence = percent(results.comparisons.first().map_or(results.rules.confidence, |row| row.confidence));
+    let mut table = Columns::of(&results.comparisons);
+    table.add(TableColumn::text("cell").of("the candidate"), |row| Some(TableCell::text(reader.path(&row.cell))));
+    table.add(TableColumn::text("against").of("the baseline's cell"), |row| {
+        Some(TableCell::text(reader.path(&row.baseline)))
+    });
+    table.add(TableColumn::text("metric"), |row| {
+        Some(TableCell::text(row.reference().map_or_else(|| row.metric.clone(), |metric| metric.title())))
+    });
+    let meaning = format!(
+        "of times baseline over cell, of rates cell over baseline, with its {confidence} interval; above 1 is better"
+    );
+    table.add(TableColumn::number("ratio").of(meaning), |row| {
+        Some(TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio))
+    });
+    table.add(TableColumn::number("change").of("cell over baseline, less 1; of times, negative is faster"), |row| {
+        Some(change(row))
+    });
+    table.add(TableColumn::text("verdict").of("from the interval and the margin alone"), |row| {
+        Some(TableCell::text(verdict(reader, row)))
+    });
+    table.add(TableColumn::number("p").of("two-sided p value of a difference beyond the margin"), |row| {
+        row.p.map(|p| TableCell::number(format::p_value(p), p))
+    });
+    let meaning = "smallest relative effect that these blocks detect with 80 % power";
+    table.add(TableColumn::number("detectable").of(meaning), |row| {
+        row.detectable.map(|effect| TableCell::number(percent(effect), effect))
+    });
+    table.add(TableColumn::number("blocks").of("blocks that both cells completed"), |row| {
+        Some(TableCell::count(row.blocks))
+    });
+    table.table(notes(reader))
+}
+
+fn notes(reader: &Reader<'_>) -> Vec<String> {
+    let rules = &reader.results.rules;
+    let mut notes = vec![format!(
+        "Margins: {}, of tails {}. Verdicts are not adjusted for the number of comparisons; no gate rests on tails or memory.",
+        percent(rules.margin),
+        percent(rules.margin_of_tails)
+    )];
+    let by_items = reader.results.compared_by(MetricReference::of(&ITEMS)).count() as u64;
+    if by_items > 0 {
+        let rows = count(by_items, "row");
+        notes.push(format!("{rows} with another batch than the baseline: compared by items per second, not by time."));
+    }
+    notes
+}
+
+/// The change in percent, labelled by its heading.
+fn change(row: &Compared) -> TableCell {
+    let is_rate = row.reference().is_some_and(|of| of.metric.direction == Direction::HigherIsBetter);
+    let change = |ratio: f64| if is_rate { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
+    let ends = |interval: Interval| {
+        let (one, other) = (change(interval.low), change(interval.high));
+        Interval { low: one.min(other), high: one.max(other) }
+    };
+    let value = change(row.ratio);
+    TableCell::number(format::change(value, row.interval().map(ends)), value)
+}
+
+/// A cell against its baseline, as it is printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Against {
+    /// `1.93`, times as fast.
+    pub ratio: String,
+    /// `[1.90, 1.96]`; `None` below five common runs.
+    pub interval: Option<String>,
+    /// `faster`, `inconclusive (other load)`.
+    pub verdict: String,
+    /// Why there is no verdict; `None` where there is one.
+    pub withheld: Option<String>,
+}
+
+/// What is said of the latency of each cell beside its baseline's, by the id of the cell.
+pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
+    let one = |row: &Compared| {
+        let text = format::judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+        let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
+        let ends = ends.trim();
+        Against {
+            ratio: ratio.to_owned(),
+            interval: (!ends.is_empty()).then(|| ends.to_owned()),
+            verdict: conditional(format::verdict_of(row).to_owned(), has_load(reader, row)),
+            withheld: match reader.cell(&row.cell).is_some_and(Cell::outputs_differ) {
+                true => Some("outputs differ".to_owned()),
+                false => row.withheld().map(|why| why.words().to_owned()),
+            },
+        }
+    };
+    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.clone(), one(row))).collect()
+}
+
+/// Whether most runs of a judged comparison met other load.
+fn has_load(reader: &Reader<'_>, row: &Compared) -> bool {
+    let cells = [reader.cell(&row.cell), reader.cell(&row.baseline)].into_iter().flatten();
+    row.is_judged() && beside(cells).is_some()
+}
+
+/// The verdict with why it is not more.
+fn verdict(reader: &Reader<'_>, row: &Compared) -> String {
+    let word = format::verdict_of(row);
+    let told = match why_open(row) {
+        Some(why) => format!("{word}: {why}"),
+        None => word.to_owned(),
+    };
+    conditional(told, has_load(reader, row))
+}
+
+/// Why there is no verdict, or none that claims anything, and what would give one.
+pub(super) fn why_open(row: &Compared) -> Option<String> {
+    let would_decide = |more: u64| format!("about {} would decide", count(more, "more run"));
+    if let Some(withheld) = row.withheld() {
+        return Some(withheld.words().to_owned());
+    }
+    match row.reason.as_str() {
+        "too_few_blocks" => Some("a verdict needs 5 common runs".to_owned()),
+        "size_not_established" => {
+            let more = row.more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
+            Some(format!("they differ, but perhaps by less than the {} margin{more}", percent(row.margin)))
+        }
+        "not_enough_data" => match (row.more_blocks, row.detectable) {
+            (Some(more), _) => Some(would_decide(more)),
+            (None, Some(effect)) => Some(format!(
+                "more runs would hardly help: only differences of {} or more are detectable",
+                percent(effect)
+            )),
+            (None, None) => None,
+        },
+        _ => None,
+    }
+}
+
+/// The tests over whole groups.
+fn families(reader: &Reader<'_>) -> Table {
+    let mut table = Columns::of(&reader.results.families);
+    table.add(TableColumn::text("group").of("what its cells have in common"), |family: &Family| {
+        let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(id)).collect();
+        Some(TableCell::text(reader.place_of(cells.iter().copied())))
+    });
+    table.add(TableColumn::number("cells"), |family| Some(TableCell::count(family.cells.len() as u64)));
+    table.add(TableColumn::number("blocks").of("blocks that all of them completed"), |family| {
+        Some(TableCell::count(family.blocks))
+    });
+    table.add(TableColumn::number("p, Welch's ANOVA").of("that all cells have the same mean"), |family| {
+        family.p.map(|p| TableCell::number(format::p_value(p), p))
+    });
+    table.table(vec!["Whether the cells of a group differ at all; it affects no verdict.".to_owned()])
+}
+
+/// Identical arms against each other.
+fn controls(reader: &Reader<'_>) -> Table {
+    let percentage = |value: f64| TableCell::number(percent(value), value);
+    let mut table = Columns::of(&reader.results.controls);
+    let meaning = "measured twice in every block, as two identical arms";
+    table.add(TableColumn::text("cell").of(meaning), |control: &Control| {
+        Some(TableCell::text(reader.path(&control.cell)))
+    });
+    let meaning = "time of the one arm over that of the other, with its interval: 1 but for noise";
+    table.add(TableColumn::number("ratio").of(meaning), |control| {
+        Some(TableCell::number(format::judged_ratio(control.ratio, control.interval(), control.margin), control.ratio))
+    });
+    let meaning = "as of two different things; faster or slower is a false alarm";
+    table.add(TableColumn::text("verdict").of(meaning), |control| {
+        let word = format::verdict_word(&MetricReference::LATENCY, control.verdict);
+        let code = control.code().map_or_else(String::new, |code| format!(" ({code})"));
+        Some(TableCell::text(format!("{word}{code}")))
+    });
+    let meaning = "Winsorised deviation of the log ratios over blocks";
+    table.add(TableColumn::number("spread").of(meaning), |control| control.deviation.map(percentage));
+    let meaning = "smallest relative effect that these blocks detect with 80 % power";
+    table.add(TableColumn::number("detectable").of(meaning), |control| control.detectable.map(percentage));
+    table.add(TableColumn::number("blocks").of("blocks that both arms completed"), |control| {
+        Some(or_nothing(Some(TableCell::count(control.blocks))))
+    });
+    let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
+    table.table(vec![format!(
+        "Grades: A if {} blocks detect {a}, B if they detect {b}, C if they detect {c}, D otherwise.",
+        spelt(Grade::BLOCKS as usize)
+    )])
+}

@@ -1,0 +1,338 @@
+//! What a reader has to know before the numbers: what is missing, what failed, what to doubt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Reader;
+use crate::cause::{cause, condition};
+use crate::format::{list, percent};
+use base::code::{self, Code, Severity};
+use base::metric::{COPIES, FALLBACK};
+use base::wording::{capitalized, count, some};
+use judge::results::{Cell, FailureSeen};
+
+/// So many are named where there are at least two more.
+const MOST_NAMED: usize = 5;
+
+/// What a reader has to know before the numbers; every part may be empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Notices {
+    /// Why this is not the whole experiment: sentences.
+    pub partial: Vec<String>,
+    /// Counts in one line: `12 of 24 cells skipped. 1 failed.`
+    pub counts: String,
+    /// What disturbed the runs from outside, by its cause, a fragment.
+    pub cause: Option<String>,
+    /// For what the record holds where most of its runs met other load, a sentence.
+    pub condition: Option<String>,
+    /// Skipped cells by reason: `12 of 24 cells skipped: no CUDA device. To measure them: ...`
+    pub skipped: Vec<String>,
+    /// Failures by kind and message.
+    pub failures: Vec<FailureView>,
+    /// Runs that were never started, a sentence.
+    pub not_run: Option<String>,
+    /// Warnings by code, the gravest first, without those that `cause` tells.
+    pub warnings: Vec<WarningView>,
+    /// Codes that are good to know and cast no doubt.
+    pub notes: Vec<WarningView>,
+    /// A warning says that a value must not be used.
+    pub is_grave: bool,
+    /// What changes outputs, why they differ where that is known, and what else to know: sentences.
+    pub remarks: Vec<String>,
+    /// Of these sentences, how many are about outputs.
+    pub differing: usize,
+}
+
+/// Cells that failed alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailureView {
+    /// The cells, a few of them by path.
+    pub cells: String,
+    /// `operator`.
+    pub kind: String,
+    /// `10 runs`, `in the rehearsal`.
+    pub runs: String,
+    /// The runtime's own message.
+    pub message: String,
+    /// Its beginning, for a page that is read in a minute.
+    pub in_short: String,
+    /// What to look at first.
+    pub remedy: String,
+    /// The end of the first failed run's log.
+    pub log_tail: Option<String>,
+}
+
+/// One warning code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WarningView {
+    /// The stored code.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: String,
+    /// What was seen, what that does to the number, and what to do: sentences.
+    pub meaning: String,
+    /// How many cells and runs, and which; or what was found on the machine.
+    pub place: String,
+}
+
+/// All notices of a record.
+pub(super) fn notices(reader: &Reader<'_>) -> Notices {
+    let results = reader.results;
+    let seen = seen(reader);
+    let is_grave = seen.iter().any(|seen| seen.severity == Severity::Invalid);
+    let (notes, warnings): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = seen.iter().partition(|it| it.severity == Severity::Info);
+    let view = |seen: Vec<&Seen<'_>>| seen.into_iter().map(|seen| seen.view(reader)).collect();
+    Notices {
+        partial: partial(reader),
+        counts: counts(reader, &warnings),
+        cause: cause(results),
+        condition: condition(results),
+        skipped: skipped(reader),
+        failures: failures(reader),
+        not_run: not_run(reader),
+        is_grave,
+        warnings: view(warnings),
+        notes: view(notes),
+        differing: results.differing.len(),
+        remarks: results.differing.iter().chain(&results.remarks).cloned().collect(),
+    }
+}
+
+/// Why this is not the whole experiment.
+fn partial(reader: &Reader<'_>) -> Vec<String> {
+    let results = reader.results;
+    let measured = &results.measured;
+    let mut sentences = Vec::new();
+    if !measured.complete {
+        let done = match measured.runs_planned {
+            Some(planned) if planned == measured.runs_done => "all runs are done, but not what follows them".to_owned(),
+            Some(planned) => format!("{} of {planned} runs are done", measured.runs_done),
+            None => format!("{} runs are done", measured.runs_done),
+        };
+        sentences.push(format!("The record is not complete: {done}. Continue with `perfrun run --resume`."));
+    }
+    if let Some(budget) = &measured.budget {
+        let enough = match measured.runs_wanted {
+            Some(wanted) if !results.method.is_by_need() => format!("{} of {wanted} runs of each cell", budget.runs),
+            _ => count(u64::from(budget.runs), "block"),
+        };
+        sentences.push(format!("The budget of {} was enough for {enough} only.", budget.limit));
+    }
+    if !measured.restrictions.is_empty() {
+        let flags: Vec<String> = measured.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
+        sentences.push(format!("Run with {}, so this is not the specification as written in its file.", list(&flags)));
+    }
+    sentences
+}
+
+fn counts(reader: &Reader<'_>, warnings: &[&Seen<'_>]) -> String {
+    let cells = &reader.results.cells;
+    let number = |is: &dyn Fn(&Cell) -> bool| cells.iter().filter(|cell| is(cell)).count();
+    let skipped = number(&|cell| !cell.is_run());
+    let failed = number(&|cell| cell.completed == 0 && !cell.failures.is_empty());
+    let some: u64 = cells.iter().filter(|cell| cell.completed > 0).map(|cell| u64::from(cell.failed)).sum();
+    let mut parts = Vec::new();
+    if skipped > 0 {
+        parts.push(format!("{skipped} of {} skipped", count(cells.len() as u64, "cell")));
+    }
+    match (failed, some) {
+        (0, 0) => parts.push("none failed".to_owned()),
+        (0, _) => {}
+        (failed, _) => parts.push(format!("{} failed", count(failed as u64, "cell"))),
+    }
+    if some > 0 {
+        let others = if failed == 0 { "" } else { " of other cells" };
+        parts.push(format!("{}{others} failed", count(some, "run")));
+    }
+    // What disturbed the runs is a warning as well, and stands in a line of its own.
+    let is_disturbed = cause(reader.results).is_some();
+    parts.extend(is_disturbed.then(|| "runs disturbed".to_owned()));
+    parts.push(match (warnings.len(), is_disturbed) {
+        (0, true) => "no other warnings".to_owned(),
+        (0, false) => "no warnings".to_owned(),
+        (kinds, _) => count(kinds as u64, "kind") + " of warning",
+    });
+    match warnings.iter().filter(|warning| is_everywhere(reader, warning.code)).count() {
+        0 => {}
+        all if all == warnings.len() => parts.push("in every cell".to_owned()),
+        some => parts.push(format!("{some} of them in every cell")),
+    }
+    capitalized(&parts.join(", ")) + "."
+}
+
+/// Whether every one of several measured cells carries a code, so that it tells none from another.
+pub(super) fn is_everywhere(reader: &Reader<'_>, code: &str) -> bool {
+    let measured = || reader.results.cells.iter().filter(|cell| cell.completed > 0);
+    measured().nth(1).is_some() && measured().all(|cell| cell.codes.contains_key(code))
+}
+
+fn skipped(reader: &Reader<'_>) -> Vec<String> {
+    let cells = &reader.results.cells;
+    let mut reasons: Vec<(&str, Option<&str>, usize)> = Vec::new();
+    for skip in cells.iter().filter_map(|cell| cell.skipped.as_ref()) {
+        match reasons.iter_mut().find(|(reason, ..)| *reason == skip.reason) {
+            Some((.., number)) => *number += 1,
+            None => reasons.push((&skip.reason, skip.remedy.as_deref(), 1)),
+        }
+    }
+    let told = |(reason, remedy, number): (&str, Option<&str>, usize)| {
+        let remedy = remedy.map(|remedy| format!(". To measure them: {remedy}")).unwrap_or_default();
+        format!("{number} of {} skipped: {reason}{remedy}.", count(cells.len() as u64, "cell"))
+    };
+    reasons.into_iter().map(told).collect()
+}
+
+/// Failures that are alike, with their cells: one broken operator must not fill the page.
+fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
+    let mut alike: Vec<(&FailureSeen, Vec<String>, u32)> = Vec::new();
+    for cell in &reader.results.cells {
+        for failure in &cell.failures {
+            let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
+            match alike.iter_mut().find(|(known, _, _)| same(known)) {
+                Some((_, cells, runs)) => {
+                    cells.push(reader.short_path(&cell.id));
+                    *runs += failure.runs;
+                }
+                None => alike.push((failure, vec![reader.short_path(&cell.id)], failure.runs)),
+            }
+        }
+    }
+    let view = |(first, cells, runs): (&FailureSeen, Vec<String>, u32)| FailureView {
+        cells: named(cells),
+        kind: first.failure.kind.name().replace('_', " "),
+        runs: if first.rehearsal { "in the rehearsal".to_owned() } else { count(u64::from(runs), "run") },
+        in_short: beginning(first.failure.message.trim()),
+        message: first.failure.message.trim().to_owned(),
+        remedy: first.failure.remedy().to_owned(),
+        log_tail: first.log_tail.clone(),
+    };
+    alike.into_iter().map(view).collect()
+}
+
+/// The first line, as far as it is read.
+fn beginning(message: &str) -> String {
+    const MOST_LETTERS: usize = 240;
+    let line = message.lines().next().unwrap_or_default();
+    match line.char_indices().nth(MOST_LETTERS) {
+        Some((end, _)) => format!("{} ...", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
+}
+
+fn not_run(reader: &Reader<'_>) -> Option<String> {
+    let lost: Vec<&Cell> = reader.results.cells.iter().filter(|cell| cell.not_run > 0).collect();
+    let runs: u64 = lost.iter().map(|cell| u64::from(cell.not_run)).sum();
+    let names: Vec<String> = lost.iter().map(|cell| reader.short_path(&cell.id)).collect();
+    (runs > 0).then(|| {
+        let its = if lost.len() == 1 { "its" } else { "their" };
+        let was = if runs == 1 { "was" } else { "were" };
+        format!(
+            "{} failed in rehearsal or twice in the same way, so {} of {its} runs {was} not started.",
+            named(names),
+            runs
+        )
+    })
+}
+
+/// A code and where it was seen.
+struct Seen<'a> {
+    code: &'a str,
+    /// The gravest that it is in any cell.
+    severity: Severity,
+    /// What was found on the machine; else the cells that carry it, or runs of theirs with their number.
+    found: Option<&'a str>,
+    cells: Vec<(&'a Cell, Option<u32>)>,
+}
+
+/// Every code of the record but for disturbances, which are told by their cause; the gravest first.
+fn seen<'a>(reader: &Reader<'a>) -> Vec<Seen<'a>> {
+    let results = reader.results;
+    let mut by_code: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+    for cell in &results.cells {
+        for (code, found) in cell.codes.iter().filter(|(code, _)| !code::is_disturbance(code)) {
+            let nothing = || Seen { code, severity: found.severity, found: None, cells: Vec::new() };
+            let seen = by_code.entry(code).or_insert_with(nothing);
+            seen.severity = seen.severity.max(found.severity);
+            seen.cells.push((cell, found.runs));
+        }
+    }
+    let of_record = results.codes.iter().map(|(code, found)| Seen {
+        code,
+        severity: found.severity,
+        found: Some(&found.found),
+        cells: Vec::new(),
+    });
+    let mut seen: Vec<Seen<'_>> = by_code.into_values().chain(of_record).collect();
+    seen.sort_by_key(|seen| (std::cmp::Reverse(seen.severity), code::rank(seen.code)));
+    seen
+}
+
+impl Seen<'_> {
+    fn view(&self, reader: &Reader<'_>) -> WarningView {
+        let text = code::by_name(self.code).map(Code::text);
+        let meaning = text.map_or_else(
+            || "Unknown to this version of perfrun.".to_owned(),
+            |text| [&text.meaning, &text.effect, &text.remedy].map(String::as_str).join(" "),
+        );
+        WarningView {
+            code: self.code.to_owned(),
+            severity: if text.is_some() { self.severity.name() } else { "unknown" }.to_owned(),
+            meaning,
+            place: match self.found {
+                Some(found) => format!("the whole record: {found}"),
+                None if *self.code == Code::CpuFallback => format!("{}; {}", self.carriers(reader), self.on_cpu()),
+                None => self.carriers(reader),
+            },
+        }
+    }
+
+    /// `Hardmax and Mod on the CPU, up to 0.7 % of the time, and 63 % in copies`: what ran there in these cells.
+    fn on_cpu(&self) -> String {
+        let operators: BTreeSet<&String> = self.cells.iter().flat_map(|(cell, _)| cell.on_cpu.keys()).collect();
+        let operators = named(operators.into_iter().cloned().collect());
+        let most = |metric: &base::metric::Metric| {
+            let values = self.cells.iter().filter_map(|(cell, _)| Some(cell.metrics.get(metric.name)?.value));
+            values.max_by(f64::total_cmp)
+        };
+        let upto = if self.cells.len() > 1 { "up to " } else { "" };
+        match (most(&FALLBACK), most(&COPIES)) {
+            (Some(share), Some(copies)) => {
+                let (share, copies) = (percent(share), percent(copies));
+                format!("{operators} on the CPU, {upto}{share} of the time, and {upto}{copies} in copies")
+            }
+            _ => format!("{operators} on the CPU"),
+        }
+    }
+
+    /// `2 of 12 cells, 3 of 20 runs: a/b1/fp32/cpu, b/b1/fp32/cpu`: the sum first, so that one code is one line.
+    fn carriers(&self, reader: &Reader<'_>) -> String {
+        let measured = reader.results.cells.iter().filter(|cell| cell.completed > 0).count();
+        let is_everywhere = self.cells.len() == measured;
+        let mut parts = Vec::new();
+        match measured {
+            1 => {}
+            2 if is_everywhere => parts.push("both cells".to_owned()),
+            measured if is_everywhere => parts.push(format!("all {measured} cells")),
+            measured => parts.push(format!("{} of {}", self.cells.len(), count(measured as u64, "cell"))),
+        }
+        let runs: Vec<u32> = self.cells.iter().filter_map(|(_, runs)| *runs).collect();
+        if !runs.is_empty() {
+            let of: u64 = self.cells.iter().map(|(cell, _)| u64::from(cell.completed)).sum();
+            let runs: u64 = runs.into_iter().map(u64::from).sum();
+            parts.push(format!("{runs} of {}", count(of, "run")));
+        }
+        let sum = parts.join(", ");
+        if is_everywhere && measured > 1 {
+            return sum;
+        }
+        let names: Vec<String> = self.cells.iter().map(|(cell, _)| cell.path()).collect();
+        if sum.is_empty() { named(names) } else { format!("{sum}: {}", named(names)) }
+    }
+}
+
+/// Some by name, the others by number.
+fn named(names: Vec<String>) -> String {
+    list(&some(names.into_iter(), MOST_NAMED))
+}

@@ -1,0 +1,317 @@
+//! How right each variant is on its model's data, how like the reference's its outputs are, and what conversions did.
+
+use std::collections::HashSet;
+
+use super::table::{Columns, TableCell, TableColumn};
+use super::{Reader, Section, Table, facts};
+use crate::format::{self, p_value, percent};
+use base::metric::Unit;
+use base::wording::{count, list};
+use experiment::{AccuracyMetric, Model};
+use judge::results::{Cell, Conversion, Results};
+use quality::accuracy::{Change, Score};
+use quality::fidelity::{Agreement, Equal, Fidelity};
+use record::VariantAccuracy;
+
+/// Accuracy, outputs and conversions, as far as there are any.
+pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
+    let results = reader.results;
+    let mut sections = Vec::new();
+    sections.extend(accuracy(reader).map(|table| Section::new("accuracy", "accuracy", "Accuracy", table)));
+    sections.extend(
+        outputs(reader).map(|table| Section::new("accuracy", "outputs", "Outputs against the reference's", table)),
+    );
+    if !results.conversions.is_empty() {
+        let title = "Models of variants: what was converted, what was left and why";
+        sections.push(Section::new("environment", "conversions", title, conversions(results)));
+    }
+    sections
+}
+
+/// What stands beside a number.
+pub(super) fn short_name(metric: AccuracyMetric) -> &'static str {
+    match metric {
+        AccuracyMetric::Top1 => "top-1",
+        AccuracyMetric::Top5 => "top-5",
+        AccuracyMetric::Mae => "MAE",
+        AccuracyMetric::Rmse => "RMSE",
+        AccuracyMetric::R2 => "R2",
+        AccuracyMetric::Own(metric) => metric.title,
+    }
+}
+
+/// `98.1 %`
+pub(super) fn value_of(score: &Score) -> String {
+    format::score(score.metric.metric(), score.estimate.value, score.estimate.n)
+}
+
+/// How like the reference's the outputs of a cell are, in a word; `None` where nothing was compared.
+pub(super) fn in_a_word(cell: &Cell) -> Option<String> {
+    let word = cell.compared_outputs()?.in_a_word();
+    Some(match cell.not_compared.len() {
+        0 => word.to_owned(),
+        left_out => format!("{word}; {left_out} not compared"),
+    })
+}
+
+/// `top-1 97.8 % against 98.1 % (lower, p 0.012)`, else how like the reference's the outputs are; `None` where they are
+/// equal to the last place that is shown.
+pub(super) fn against_reference(cell: &Cell) -> Option<String> {
+    if let Some(score) = cell.scores().first() {
+        let change = score.change?;
+        let (metric, name) = (score.metric.metric(), short_name(score.metric));
+        let shown = |value: f64| format::score(metric, value, score.estimate.n);
+        let (own, before) = (shown(score.estimate.value), shown(score.estimate.value - change.difference));
+        let p = format!("p {}", p_value(change.p));
+        let told = match (score.is_told_apart(), change.difference < 0.0) {
+            (false, _) => p,
+            (true, true) => format!("lower, {p}"),
+            (true, false) => format!("higher, {p}"),
+        };
+        return Some(match change.difference == 0.0 {
+            true => format!("{name} {own} as before"),
+            false => format!("{name} {own} against {before} ({told})"),
+        });
+    }
+    let fidelity = cell.fidelity.as_ref()?;
+    let is_equal = fidelity.cosine.is_none_or(|cosine| cosine >= 0.999_95)
+        && fidelity.equal.iter().all(Equal::is_whole)
+        && fidelity.agreement.is_none_or(|agreement| agreement.top1() == 1.0);
+    (!is_equal).then(|| format!("outputs {} ({})", fidelity.words(), fidelity.evidence()))
+}
+
+/// The cells that were scored, one for each variant of a model on a device: those that differ in their input alone say the
+/// same.
+fn scored(results: &Results) -> Vec<&Cell> {
+    let mut known = HashSet::new();
+    let is_known = |cell: &&Cell| !cell.scores().is_empty() || cell.accuracy_problem.is_some();
+    let mut is_first = |cell: &&Cell| known.insert(cell.names.clone().without_input());
+    results.cells.iter().filter(|cell| is_known(cell) && is_first(cell)).collect()
+}
+
+/// `digits-mlp/fp16`
+fn variant_name(reader: &Reader<'_>, cell: &Cell) -> String {
+    format!("{}/{}", cell.names.model(), cell.names.configuration(|axis| reader.has_several(axis)))
+}
+
+/// One row for each variant of a model that was run over data; `None` where none was.
+fn accuracy(reader: &Reader<'_>) -> Option<Table> {
+    let cells = scored(reader.results);
+    cells.first()?;
+    let mut table = Columns::of(&cells);
+    table.add(TableColumn::text("variant"), |cell| Some(TableCell::text(variant_name(reader, cell))));
+    let mut metrics: Vec<AccuracyMetric> = Vec::new();
+    for score in cells.iter().flat_map(|cell| cell.scores()) {
+        if !metrics.contains(&score.metric) {
+            metrics.push(score.metric);
+        }
+    }
+    // As one cell may have what another lacks.
+    metrics.sort_by_key(|metric| {
+        let place = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
+        (place.unwrap_or(usize::MAX), metric.name())
+    });
+    for metric in &metrics {
+        let of = |cell: &Cell| cell.scores().into_iter().find(|score| score.metric == *metric);
+        let change = |cell: &Cell| of(cell)?.change;
+        let described = metric.metric();
+        table.add(TableColumn::number(described.title).of(described.meaning), |cell| {
+            let estimate = of(cell)?.estimate;
+            let shown = |value: f64| format::score(described, value, estimate.n);
+            let bound = |value: f64| shown(value).trim_end_matches(" %").to_owned();
+            let interval = estimate.interval.map(|it| format!(" [{}, {}]", bound(it.low), bound(it.high)));
+            Some(TableCell::number(
+                format!("{}{}", shown(estimate.value), interval.unwrap_or_default()),
+                estimate.value,
+            ))
+        });
+        let meaning = "difference on the same items, with its 95 % interval";
+        table.add_known(TableColumn::number("against the reference").of(meaning), |cell| {
+            change(cell).map(|change| TableCell::number(change_words(&change, *metric), change.difference))
+        });
+        if metric.among().is_some() {
+            let column = TableColumn::number("lost").of("items that only the reference gets right");
+            table.add(column, |cell| change(cell)?.lost.map(TableCell::count));
+            let column = TableColumn::number("gained").of("items that only this variant gets right");
+            table.add(column, |cell| change(cell)?.gained.map(TableCell::count));
+        }
+        table.add_known(TableColumn::number("p").of("of no difference"), |cell| {
+            change(cell).map(|change| TableCell::number(p_value(change.p), change.p))
+        });
+    }
+    table.add(TableColumn::number("items").of("items that were run"), |cell| {
+        // A number of all items is one.
+        let items = cell.scores().iter().map(|score| score.estimate.n).max().filter(|items| *items > 1)?;
+        Some(TableCell::count(items as u64))
+    });
+    let notes = accuracy_notes(reader, &cells, &metrics);
+    Some(table.table(notes))
+}
+
+fn accuracy_notes(reader: &Reader<'_>, cells: &[&Cell], metrics: &[AccuracyMetric]) -> Vec<String> {
+    let data = facts::rows(reader.results, "datasets");
+    let mut files: Vec<String> = data
+        .map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap_or("unknown").to_owned();
+            let (path, hash) = (text("path"), text("sha256"));
+            let items = count(row["items"].as_u64().unwrap_or(0), "item");
+            format!("{path} ({items}, SHA-256 {})", hash.get(..12).unwrap_or(&hash))
+        })
+        .collect();
+    files.dedup();
+    let mut notes = vec![format!(
+        "Data: {}. Every item is run once, in a separate process, outside the timed regions.",
+        files.join("; ")
+    )];
+    if metrics.iter().any(|metric| metric.among().is_some()) {
+        notes.push("Intervals of shares are Wilson's over items. Changes are on the same items: p is McNemar's exact test, the interval that of Bonett and Price.".to_owned());
+    }
+    if metrics.iter().any(|metric| metric.among().is_none() && !metric.is_own()) {
+        notes.push("Intervals of errors are Student's over items; that of R2 takes the labels as given. p is the paired t test over items.".to_owned());
+    }
+    let own: Vec<&str> = metrics.iter().filter(|metric| metric.is_own()).map(|metric| metric.name()).collect();
+    if !own.is_empty() {
+        notes.push(format!("{} as the `score` command prints it; of a list with a number for each item the mean, with Student's interval and the paired t test over items.", format::list(&own)));
+    }
+    notes.extend(cells.iter().filter_map(|cell| {
+        let problem = cell.accuracy_problem.as_ref()?;
+        Some(format!("Missing or incomplete for {}: {problem}", variant_name(reader, cell)))
+    }));
+    notes
+}
+
+/// `-0.4 pp [-1.1, +0.4]`: percentage points of shares, the label's unit otherwise.
+fn change_words(change: &Change, metric: AccuracyMetric) -> String {
+    let is_share = metric.metric().unit == Unit::Share;
+    let (factor, unit) = if is_share { (100.0, " pp") } else { (1.0, "") };
+    let widest = change.interval.map_or(change.difference.abs(), |interval| interval.half_width()) * factor;
+    let decimals = format::significant_decimals(widest, 2).clamp(0, 6);
+    let signed = |value: f64| format::signed(value * factor, decimals);
+    let interval = change.interval.map(|interval| format!(" [{}, {}]", signed(interval.low), signed(interval.high)));
+    format!("{}{unit}{}", signed(change.difference), interval.unwrap_or_default())
+}
+
+/// One row for each cell whose outputs were compared; `None` where none were.
+fn outputs(reader: &Reader<'_>) -> Option<Table> {
+    let cells: Vec<(&Cell, &Fidelity)> =
+        reader.shown().into_iter().filter_map(|cell| Some((cell, cell.fidelity.as_ref()?))).collect();
+    cells.first()?;
+    let mut table = Columns::of(&cells);
+    let number = |text: String, value: f64| Some(TableCell::number(text, value));
+    let share = |value: Option<f64>| value.and_then(|share| number(percent(share), share));
+    table.add(TableColumn::text("cell"), |(cell, _)| Some(TableCell::text(cell.path())));
+    table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| {
+        Some(TableCell::text(of.words()))
+    });
+    table.add_known(TableColumn::number("cosine").of("smallest over outputs of numbers"), |(_, of)| {
+        of.cosine.and_then(|cosine| number(format!("{cosine:.6}"), cosine))
+    });
+    let meaning = "smallest share of equal elements, over outputs of whole numbers, booleans or texts";
+    table.add_known(TableColumn::number("equal").of(meaning), |(_, of)| share(of.least_equal().map(Equal::share)));
+    let small = |of: &Fidelity, value: f64| of.cosine.and_then(|_| number(format!("{value:.1e}"), value));
+    table.add_known(TableColumn::number("largest difference").of("absolute"), |(_, of)| small(of, of.max_abs));
+    table.add_known(TableColumn::number("mean difference").of("absolute"), |(_, of)| small(of, of.mean_abs?));
+    let meaning = "largest difference over the largest magnitude of the reference's output";
+    table.add_known(TableColumn::number("of the largest output").of(meaning), |(_, of)| share(of.max_scaled));
+    table.add_known(TableColumn::number("close").of("share of elements within the limits"), |(_, of)| share(of.close));
+    table.add_known(TableColumn::number("top-1").of("items whose largest output is the reference's"), |(_, of)| {
+        share(of.agreement.as_ref().map(Agreement::top1))
+    });
+    let meaning = "mean share of the five largest outputs that are the reference's";
+    table.add_known(TableColumn::number("top-5").of(meaning), |(_, of)| {
+        share(of.agreement.as_ref().and_then(Agreement::top5))
+    });
+    Some(table.table(outputs_notes(reader, &cells)))
+}
+
+fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<String> {
+    let known = || cells.iter().map(|(_, fidelity)| fidelity);
+    let sets = known().filter(|fidelity| fidelity.items_of_data.is_none()).map(|fidelity| fidelity.input_sets).max();
+    let items = known().filter_map(|fidelity| fidelity.items_of_data).max();
+    let same = [items.map(|items| count(items, "item") + " of the data"), sets.map(|sets| count(sets, "input set"))];
+    let same: Vec<String> = same.into_iter().flatten().collect();
+    let mut notes = vec![format!(
+        "From the rehearsal: the outputs of each cell and of its reference for the same {}. Numbers are close if they differ by no more than `abs` + `rel` times the reference's; labels, indices, booleans and texts are equal or not. The limits are those of `fidelity`.",
+        same.join(", or the same ")
+    )];
+    if known().any(|fidelity| fidelity.items_of_data.is_none() && !fidelity.is_given) {
+        notes.push(
+            "With random inputs the top classes are meaningless: accuracy needs a `dataset` with labels.".to_owned(),
+        );
+    }
+    let mut left: Vec<String> = Vec::new();
+    for cell in reader.shown() {
+        let of_model = cell.not_compared.iter();
+        let told = of_model.map(|(name, element)| format!("output `{name}` of {} ({element})", cell.names.model()));
+        left.extend(told.filter(|told| !left.contains(told)).collect::<Vec<_>>());
+    }
+    notes.extend((!left.is_empty()).then(|| format!("Not compared: {}.", left.join(", "))));
+    notes
+}
+
+/// What was made of the models for variants.
+fn conversions(results: &Results) -> Table {
+    let mut table = Columns::of(&results.conversions);
+    let words = |words: String| Some(TableCell::text(words)).filter(|cell| !cell.text.is_empty());
+    table.add(TableColumn::text("model"), |of| Some(TableCell::text(&of.model)));
+    table.add(TableColumn::text("variant"), |of| Some(TableCell::text(&of.variant)));
+    table.add(TableColumn::text("in the new precision"), |of| words(converted(of)));
+    table.add(TableColumn::text("left as it was"), |of| words(kept(of)));
+    table.add(TableColumn::text("added"), |of| {
+        let added = [(of.casts, "cast"), (of.quantize_nodes, "quantising node")].into_iter();
+        words(list(
+            &added.filter(|(number, _)| *number > 0).map(|(number, what)| count(number, what)).collect::<Vec<_>>(),
+        ))
+    });
+    let notes = |of: &Conversion| {
+        let what = format!("{} as {}", of.model, of.variant);
+        of.notes.iter().map(|note| format!("{what}: {note}.")).collect::<Vec<_>>()
+    };
+    table.table(results.conversions.iter().flat_map(notes).collect())
+}
+
+/// `54 Conv, 1 Gemm; 98 % of the weights`.
+fn converted(of: &Conversion) -> String {
+    let nodes = of.converted.iter().map(|(operator, nodes)| format!("{nodes} {operator}"));
+    let nodes = nodes.collect::<Vec<_>>().join(", ");
+    let share = of.weights_converted as f64 / (of.weights_converted + of.weights_kept).max(1) as f64;
+    let weights = (of.weights_converted > 0).then(|| format!("{} of the weights", percent(share)));
+    [nodes, weights.unwrap_or_default()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// `12 Conv, 6 Add (the CPU provider has no fp16 arithmetic)`, reason by reason.
+fn kept(of: &Conversion) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for kept in &of.kept {
+        let nodes = format!("{} {}", kept.nodes, kept.operator);
+        match reasons.iter_mut().find(|(reason, _)| *reason == kept.reason) {
+            Some((_, known)) => known.push(nodes),
+            None => reasons.push((&kept.reason, vec![nodes])),
+        }
+    }
+    let words = reasons.into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// What the pass over the data found, for the terminal: `digits-mlp: fp32 98.1 %, int8 97.8 % (top-1 accuracy of 540
+/// items)`, then what else is to be said of its variants.
+pub fn lines(plan: &plan::Plan, known: &[VariantAccuracy]) -> Vec<String> {
+    let of = |known: &VariantAccuracy| plan.coordinates(&plan.cells[known.cell as usize]);
+    let name = |known: &VariantAccuracy| of(known).configuration(|axis| plan.names(axis).len() > 1);
+    let mut lines = Vec::new();
+    for model in plan.names_of::<Model>() {
+        let of_model: Vec<&VariantAccuracy> = known.iter().filter(|known| of(known).model() == model).collect();
+        let each: Vec<String> = of_model
+            .iter()
+            .filter_map(|known| Some(format!("{} {}", name(known), value_of(known.scores.first()?))))
+            .collect();
+        if let Some(Score { metric, estimate, .. }) = of_model.iter().find_map(|known| known.scores.first()) {
+            let (title, items) = (metric.metric().title, count(estimate.n as u64, "item"));
+            lines.push(format!("{model}: {} ({title} of {items})", each.join(", ")));
+        }
+        for known in of_model {
+            lines.extend(known.problem.iter().map(|problem| format!("{model}/{}: unknown: {problem}", name(known))));
+        }
+    }
+    lines
+}

@@ -1,0 +1,140 @@
+//! What is known of results before anything is shown of them: cells by id, what differs, what is asked, names.
+
+use std::collections::HashMap;
+
+use base::metric::{ITEMS, MetricReference};
+use experiment::Axis;
+use judge::results::{Cell, Compared, Results};
+
+/// Results with an index.
+pub(crate) struct Reader<'a> {
+    pub results: &'a Results,
+    by_id: HashMap<&'a str, usize>,
+    against: HashMap<&'a str, &'a Compared>,
+    /// The axes on which cells that are to be run differ.
+    differing: Vec<Axis>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(results: &'a Results) -> Self {
+        let cells = results.cells.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index));
+        let run = || results.cells.iter().filter(|cell| cell.is_run());
+        let differs = |axis: &Axis| {
+            let mut names = run().map(|cell| &cell.names[*axis]);
+            names.next().is_some_and(|first| names.any(|other| other != first))
+        };
+        Reader {
+            results,
+            by_id: cells.collect(),
+            against: results.unasked().map(|row| (row.cell.as_str(), row)).collect(),
+            differing: Axis::ALL.into_iter().filter(differs).collect(),
+        }
+    }
+
+    /// The cell of that id.
+    pub(crate) fn cell(&self, id: &str) -> Option<&'a Cell> {
+        self.by_id.get(id).map(|index| &self.results.cells[*index])
+    }
+
+    /// Its readable path; the id of a cell that is not there.
+    pub(crate) fn path(&self, id: &str) -> String {
+        self.cell(id).map_or_else(|| id.to_owned(), Cell::path)
+    }
+
+    /// A cell against its baseline, by what cells are compared by.
+    pub(super) fn against(&self, cell: &Cell) -> Option<&'a Compared> {
+        self.against.get(cell.id.as_str()).copied()
+    }
+
+    /// The cells that are to be run, those that are compared next to each other.
+    pub(crate) fn shown(&self) -> Vec<&'a Cell> {
+        let mut cells: Vec<&Cell> = self.results.cells.iter().filter(|cell| cell.is_run()).collect();
+        // Groups stand in order of their first cell.
+        let mut first: HashMap<u32, usize> = HashMap::new();
+        for (place, cell) in self.results.cells.iter().enumerate() {
+            first.entry(cell.group).or_insert(place);
+        }
+        cells.sort_by_key(|cell| first[&cell.group]);
+        cells
+    }
+
+    /// Whether the cells that are to be run differ on an axis; else its names say nothing.
+    pub(crate) fn has_several(&self, axis: Axis) -> bool {
+        self.differing.contains(&axis)
+    }
+
+    /// Whether names tell an axis.
+    pub(crate) fn is_told(&self, axis: Axis) -> bool {
+        axis.is_always_told() || self.has_several(axis)
+    }
+
+    /// The axes whose names tell one row from another, what is compared last: model and input always, the others where
+    /// cells that run differ.
+    pub(super) fn naming_axes(&self) -> Vec<Axis> {
+        let of_commands = self.results.method.runs_commands();
+        let is_told = |axis: &Axis| if of_commands { axis.is_always_told() } else { axis.is_workload() };
+        let says_something = |axis: &Axis| is_told(axis) || self.has_several(*axis);
+        let mut axes: Vec<Axis> = Axis::ALL.into_iter().filter(says_something).collect();
+        axes.sort_by_key(|axis| self.results.compares(*axis));
+        axes
+    }
+
+    /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
+    pub(super) fn short_path(&self, id: &str) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_owned() };
+        if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
+    }
+
+    /// What is compared stands in items per second, of cells with different batches.
+    pub(super) fn is_by_items(&self) -> bool {
+        let items = MetricReference::of(&ITEMS).to_string();
+        self.against.values().any(|row| row.metric == items)
+    }
+
+    /// `against b1`; `against b1, per item` where batches differ: of equal batches that is the ratio of their latencies.
+    pub(super) fn against_title(&self) -> Option<String> {
+        let per_item = if self.is_by_items() { ", per item" } else { "" };
+        self.results.rules.baseline.as_ref().map(|baseline| format!("against {baseline}{per_item}"))
+    }
+
+    /// What tables show first: what the question names and latency, then what goals bound; without a question latency comes
+    /// first, or the items per second by which cells with different batches are compared. A speed-up is no column of its
+    /// own.
+    pub(super) fn asked(&self) -> Vec<MetricReference> {
+        let results = self.results;
+        let question = results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| {
+            let bounds = choice.bounds.iter().map(|bound| &bound.metric);
+            std::iter::once(&choice.metric).chain(&choice.then).chain(bounds)
+        });
+        let question = question.filter_map(|metric| metric.parse().ok());
+        let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
+        let about = |cell: &Cell| cell.load.as_ref()?.queries.about(cell.estimate(&ITEMS).is_some());
+        let of_load = results.cells.iter().filter_map(about);
+        let goals = results.goals.iter().filter_map(|goal| goal.metric.parse().ok());
+        let mut metrics: Vec<MetricReference> = Vec::new();
+        for metric in question.chain(by_items).chain(of_load).chain([MetricReference::LATENCY]).chain(goals) {
+            if !metric.is_speedup() && !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        }
+        metrics
+    }
+
+    /// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.
+    pub(crate) fn place_of<'c>(&self, cells: impl Iterator<Item = &'c Cell> + Clone) -> String {
+        let shared = |axis: &Axis| {
+            let mut names = cells.clone().map(|cell| &cell.names[*axis]);
+            let first = names.next()?;
+            (self.is_told(*axis) && names.all(|name| name == first)).then_some(first.as_str())
+        };
+        Axis::ALL.iter().filter_map(shared).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What the cells of a set are called among each other: their names on the axes on which they differ, `int8/cpu`; their
+/// variant where they do not.
+pub(crate) fn name_among(cells: &[&Cell], cell: &Cell) -> String {
+    let differ = |axis: &Axis| cells.iter().any(|other| other.names[*axis] != cells[0].names[*axis]);
+    let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differ).collect();
+    if axes.is_empty() { cell.names.variant().to_owned() } else { cell.names.on(&axes) }
+}

@@ -1,0 +1,134 @@
+//! A table as every page shows it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Table {
+    /// Its columns; the first one names the row.
+    pub columns: Vec<TableColumn>,
+    /// Its rows, one cell a column.
+    pub rows: Vec<TableRow>,
+    /// What is to be said below it, sentences.
+    pub notes: Vec<String>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TableColumn {
+    /// Heading.
+    pub title: String,
+    /// What exactly is shown.
+    pub meaning: Option<String>,
+    /// Whether the column holds numbers: aligned to the right, sorted by value.
+    pub is_numeric: bool,
+}
+
+impl TableColumn {
+    pub fn text(title: impl Into<String>) -> Self {
+        TableColumn { title: title.into(), meaning: None, is_numeric: false }
+    }
+
+    pub fn number(title: impl Into<String>) -> Self {
+        TableColumn { is_numeric: true, ..TableColumn::text(title) }
+    }
+
+    /// The same, with what exactly is shown.
+    pub fn of(self, meaning: impl Into<String>) -> Self {
+        TableColumn { meaning: Some(meaning.into()), ..self }
+    }
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TableRow {
+    /// Where others can point to.
+    pub anchor: Option<String>,
+    /// One cell a column.
+    pub cells: Vec<TableCell>,
+}
+
+impl From<Vec<TableCell>> for TableRow {
+    fn from(cells: Vec<TableCell>) -> Self {
+        TableRow { anchor: None, cells }
+    }
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TableCell {
+    /// What is shown.
+    pub text: String,
+    /// What it is sorted by, where that is not the text.
+    pub sort: Option<String>,
+    /// Where it leads to, in HTML.
+    pub link: Option<String>,
+}
+
+impl TableCell {
+    pub fn text(text: impl Into<String>) -> Self {
+        TableCell { text: text.into(), ..TableCell::default() }
+    }
+
+    /// Nothing to show: sorted after every number.
+    pub fn nothing() -> Self {
+        TableCell::absent("-")
+    }
+
+    /// Why there is no number: sorted after every number.
+    pub fn absent(why: impl Into<String>) -> Self {
+        TableCell { text: why.into(), sort: Some(String::new()), link: None }
+    }
+
+    pub fn number(text: impl Into<String>, value: f64) -> Self {
+        TableCell { text: text.into(), sort: Some(format!("{value}")), link: None }
+    }
+
+    pub fn count(number: impl Into<u64>) -> Self {
+        let number = number.into();
+        TableCell::number(number.to_string(), number as f64)
+    }
+
+    /// The same, leading somewhere.
+    pub fn to(self, link: impl Into<String>) -> Self {
+        TableCell { link: Some(link.into()), ..self }
+    }
+}
+
+/// A number's cell, or that of nothing.
+pub(crate) fn or_nothing(cell: Option<TableCell>) -> TableCell {
+    cell.unwrap_or_else(TableCell::nothing)
+}
+
+/// A table in the making, column by column, of rows that are known.
+pub(super) struct Columns<'r, R> {
+    rows: &'r [R],
+    columns: Vec<TableColumn>,
+    cells: Vec<Vec<TableCell>>,
+}
+
+impl<'r, R> Columns<'r, R> {
+    pub(super) fn of(rows: &'r [R]) -> Self {
+        Columns { rows, columns: Vec::new(), cells: vec![Vec::new(); rows.len()] }
+    }
+
+    /// A column in which every row has something to show or not.
+    pub(super) fn add(&mut self, column: TableColumn, cell: impl Fn(&'r R) -> Option<TableCell>) {
+        self.columns.push(column);
+        for (cells, row) in self.cells.iter_mut().zip(self.rows) {
+            cells.push(or_nothing(cell(row)));
+        }
+    }
+
+    /// The same, but for a column of nothing.
+    pub(super) fn add_known(&mut self, column: TableColumn, cell: impl Fn(&'r R) -> Option<TableCell>) {
+        if self.rows.iter().any(|row| cell(row).is_some()) {
+            self.add(column, cell);
+        }
+    }
+
+    pub(super) fn table(self, notes: Vec<String>) -> Table {
+        Table { columns: self.columns, rows: self.cells.into_iter().map(TableRow::from).collect(), notes }
+    }
+}

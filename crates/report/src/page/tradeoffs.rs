@@ -1,0 +1,94 @@
+//! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
+
+use statistics::interval::Estimate;
+
+use super::contest::unfit_words;
+use super::table::{Columns, TableCell, TableColumn};
+use super::{Figure, Reader, Section, Table, name_among};
+use crate::format::Column;
+use crate::plots::Plots;
+use base::metric::MetricReference;
+use base::wording::{list, some};
+use judge::results::{Cell, Point, Tradeoff, TradeoffPlace};
+
+/// So many are named where there are at least two more.
+const MOST_NAMED: usize = 3;
+
+/// More sets than these are left to `results.json`.
+const MOST_TABLES: usize = 12;
+
+/// One section for each set in which something is dominated or has to be weighed, and for every one that the specification
+/// asks for; those with a figure first.
+pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
+    let plot_of = |index: usize| plots.tradeoffs.iter().find(|(of, _)| *of == index).map(|(_, plot)| plot);
+    let view = |(index, tradeoff): (usize, &Tradeoff)| {
+        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(&point.cell)).collect();
+        let place = reader.place_of(cells.iter().copied());
+        let title = if place.is_empty() { "All cells".to_owned() } else { place };
+        let section = Section::new("tradeoffs", &format!("trade-off-{index}"), &title, table(reader, tradeoff, &cells));
+        Section { figure: plot_of(index).map(Figure::of), ..section }
+    };
+    let all = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_told(tradeoff));
+    let mut sections: Vec<Section> = all.map(view).collect();
+    sections.sort_by_key(|section| section.figure.is_none());
+    sections.truncate(MOST_TABLES);
+    sections
+}
+
+/// Two cells are weighed only where the specification asks for it.
+fn is_told(tradeoff: &Tradeoff) -> bool {
+    tradeoff.open
+        || tradeoff.points.len() == 2
+        || tradeoff.points.iter().any(|point| point.place == TradeoffPlace::Dominated)
+}
+
+/// Which sets have no figure, where some have.
+pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
+    let (mut open, mut told) = (0, 0);
+    for tradeoff in &reader.results.tradeoffs {
+        open += usize::from(tradeoff.open);
+        told += usize::from(is_told(tradeoff));
+    }
+    let left = open.saturating_sub(plots.tradeoffs.len()).max(told.saturating_sub(MOST_TABLES));
+    (left > 0).then(|| {
+        let more = if left == 1 { "1 more is".to_owned() } else { format!("{left} more are") };
+        format!("{more} not drawn; results.json has all.")
+    })
+}
+
+fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
+    let name = |id: &str| reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(cells, cell));
+    let mut table = Columns::of(&tradeoff.points);
+    table.add(TableColumn::text("cell").of("candidate"), |point| Some(TableCell::text(name(&point.cell))));
+    for metric in tradeoff.metrics.iter().filter_map(|metric| metric.parse::<MetricReference>().ok()) {
+        let estimate = |point: &Point| reader.cell(&point.cell)?.estimate_of(metric);
+        let shown: Vec<Estimate> = tradeoff.points.iter().filter_map(estimate).collect();
+        let fitted = Column::fit(metric.unit(), &shown);
+        table.add(TableColumn::number(fitted.heading(&metric.title())).of(metric.metric.meaning), |point| {
+            estimate(point).map(|estimate| TableCell::number(fitted.value(&estimate), estimate.value))
+        });
+    }
+    let meaning = "on the frontier, or what is better or equivalent in all and better in one";
+    table.add(TableColumn::text("place").of(meaning), |point| Some(TableCell::text(place(tradeoff, point, name))));
+    let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
+    table.table(vec![format!(
+        "Dominated: another is better or equivalent in {all} and better in one, by the usual verdicts."
+    )])
+}
+
+/// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
+fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> String {
+    match point.place {
+        TradeoffPlace::Dominated => {
+            let is_on_frontier = |cell: &String| {
+                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == TradeoffPlace::Frontier)
+            };
+            let mut by = point.by.clone();
+            by.sort_by_key(|cell| !is_on_frontier(cell));
+            format!("dominated by {}", list(&some(by.iter().map(|cell| name(cell)), MOST_NAMED)))
+        }
+        TradeoffPlace::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
+        TradeoffPlace::Frontier => "frontier".to_owned(),
+        TradeoffPlace::WithinNoise => "within noise".to_owned(),
+    }
+}

@@ -1,0 +1,223 @@
+//! Whether the measurement itself can be believed: the controls and the grade (method 8.2 and 8.3). A control that does
+//! not exist, is too short or stays open is said to be so; only one that is equivalent has passed.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use statistics::Claim;
+use statistics::planning::MINIMUM_RUNS;
+
+use super::Reader;
+use crate::format::{judged_ratio, noise_floor, percent};
+use base::code::{BIASED, Code, part};
+use base::wording::{count, list};
+use experiment::{Design, QUICK_MARGIN};
+use judge::results::{Control, ControlOutcome, Effort, Results};
+
+/// More groups than these are counted instead of named.
+const MOST_NAMED: usize = 3;
+
+/// What the controls and the grade say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Trust {
+    /// How the controls ended.
+    pub state: ControlState,
+    /// `control passed`, `no control`: a fragment for one line.
+    pub control: String,
+    /// `noise floor 5 % (grade B)`; `None` without a control of enough blocks.
+    pub grade: Option<String>,
+    /// The same in sentences.
+    pub sentences: Vec<String>,
+}
+
+/// How the controls of a record ended, the worst of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlState {
+    /// Identical arms are equivalent.
+    Passed,
+    /// No difference was found, but it may be larger than the margin.
+    Inconclusive,
+    /// There are fewer blocks than a verdict takes.
+    TooFewBlocks,
+    /// There is none.
+    Absent,
+    /// Identical arms differ, though perhaps by less than the margin (`W_AA_BIAS`).
+    Biased,
+    /// Identical arms differ by more than the margin (`E_AA_FAILED`).
+    Failed,
+}
+
+impl ControlState {
+    fn of(control: &Control) -> Self {
+        match control.verdict.claim() {
+            _ if control.interval().is_none() => ControlState::TooFewBlocks,
+            Claim::Difference => ControlState::Failed,
+            _ if control.outcome == ControlOutcome::Biased => ControlState::Biased,
+            Claim::Sameness => ControlState::Passed,
+            Claim::Nothing => ControlState::Inconclusive,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            ControlState::Passed => "passed",
+            ControlState::Inconclusive => "inconclusive",
+            ControlState::TooFewBlocks => "too short",
+            ControlState::Absent => "absent",
+            ControlState::Biased => "biased",
+            ControlState::Failed => "failed",
+        }
+    }
+}
+
+impl Trust {
+    /// Whether identical arms were not found to differ.
+    pub fn found_nothing(&self) -> bool {
+        matches!(self.state, ControlState::Passed | ControlState::Inconclusive)
+    }
+
+    pub(super) fn of(reader: &Reader<'_>) -> Self {
+        let results = reader.results;
+        let state = match results.rules.controls {
+            0 => ControlState::Absent,
+            // A control of which no block completed is not among those that were judged.
+            _ => results.controls.iter().map(ControlState::of).max().unwrap_or(ControlState::TooFewBlocks),
+        };
+        let noun = if results.controls.len() > 1 { "controls" } else { "control" };
+        let control = match state {
+            ControlState::Absent => "no control".to_owned(),
+            state => format!("{noun} {}", state.words()),
+        };
+        let grade = grade(results);
+        let mut sentences = controls(reader);
+        sentences.extend(grade.as_ref().map(|grade| {
+            let floor = grade.replacen("noise", "Noise", 1);
+            format!("{floor}: smaller differences may be missed.")
+        }));
+        sentences.extend(effort(reader));
+        Trust { state, control, grade, sentences }
+    }
+}
+
+/// `noise floor 5 % (grade B)`.
+fn grade(results: &Results) -> Option<String> {
+    let seen = &results.detectable_effect;
+    Some(format!("noise floor {} (grade {})", noise_floor(seen.here?), seen.grade.as_ref()?))
+}
+
+/// What the controls say, one sentence for those that are well and one for each that is not.
+fn controls(reader: &Reader<'_>) -> Vec<String> {
+    let results = reader.results;
+    match (results.rules.controls, results.controls.as_slice()) {
+        (0, _) => vec![without_control(results)],
+        (_, []) => vec!["Control: none of its blocks completed.".to_owned()],
+        (1, [control]) => vec![one(reader, control)],
+        (planned, several) => {
+            let mut sentences = vec![counted(planned as usize, several)];
+            let doubtful = several.iter().filter(|control| ControlState::of(control) >= ControlState::Biased);
+            sentences.extend(doubtful.map(|control| one(reader, control)));
+            sentences
+        }
+    }
+}
+
+fn without_control(results: &Results) -> String {
+    if results.measured.quick {
+        return format!(
+            "Quick look: no control, and only differences beyond {} are claimed. Run without `--quick` to decide.",
+            percent(QUICK_MARGIN)
+        );
+    }
+    let reason = match (results.method.design, results.method.without_control) {
+        (Design::Sequential, _) => " (`design: sequential`)",
+        (_, true) => " (`compare.aa: off`)",
+        _ => "",
+    };
+    format!("No control{reason}: the measurement itself was not checked.")
+}
+
+/// One control by its cell.
+fn one(reader: &Reader<'_>, control: &Control) -> String {
+    let cell = reader.path(&control.cell);
+    let shown = judged_ratio(control.ratio, control.interval(), control.margin);
+    let (apart, margin) = (percent(control.difference()), percent(control.margin));
+    let code = control.code().map_or("", Code::name);
+    match ControlState::of(control) {
+        ControlState::Passed => "Control: two identical arms, equivalent.".to_owned(),
+        ControlState::Failed => format!(
+            "Control failed ({code}): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
+        ),
+        ControlState::Biased => format!(
+            "Control biased ({code}): two identical arms of {cell} differed by {apart} ({shown}), more than {} of the margin; chance alone does that in 2 to 5 of 100 records.",
+            part(BIASED)
+        ),
+        ControlState::TooFewBlocks => format!(
+            "Control: {} of two identical arms, too few for a verdict, which needs {MINIMUM_RUNS}.",
+            count(control.blocks, "common block")
+        ),
+        ControlState::Inconclusive | ControlState::Absent => format!(
+            "Control: two identical arms, inconclusive ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
+        ),
+    }
+}
+
+/// `Controls: 4 pairs of identical arms: 3 equivalent, 1 inconclusive.`
+fn counted(planned: usize, controls: &[Control]) -> String {
+    let number = |state: ControlState| controls.iter().filter(|control| ControlState::of(control) == state).count();
+    let states = [
+        (ControlState::Passed, "equivalent"),
+        (ControlState::Inconclusive, "inconclusive"),
+        (ControlState::TooFewBlocks, "with too few blocks"),
+        (ControlState::Biased, "biased"),
+        (ControlState::Failed, "different"),
+    ];
+    let counts = states.into_iter().map(|(state, word)| (number(state), word)).filter(|(number, _)| *number > 0);
+    let mut parts: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
+    let missing = planned.saturating_sub(controls.len());
+    parts.extend((missing > 0).then(|| format!("{missing} without a block")));
+    format!("Controls: {} of identical arms: {}.", count(planned as u64, "pair"), parts.join(", "))
+}
+
+/// How many blocks the groups needed, one sentence; `None` where runs do not go by need (method 4.6).
+fn effort(reader: &Reader<'_>) -> Option<String> {
+    let efforts = &reader.results.efforts;
+    let settled = [("decided", "decided"), ("given_up", "given up")];
+    let is_open = |effort: &&Effort| settled.iter().all(|(stopped, _)| effort.stopped != *stopped);
+    let open: Vec<&Effort> = efforts.iter().filter(is_open).collect();
+    let mut parts = Vec::new();
+    for (stopped, word) in settled {
+        let groups: Vec<&Effort> = efforts.iter().filter(|effort| effort.stopped == stopped).collect();
+        let of = match efforts.len() {
+            1 => String::new(),
+            all => format!("{} of {} ", groups.len(), count(all as u64, "group")),
+        };
+        parts.extend((!groups.is_empty()).then(|| format!("{of}{word} after {}", blocks(&groups))));
+    }
+    if let Some(first) = open.first() {
+        let why = match first.stopped.as_str() {
+            "most_runs" => ", the most that `runs` allows",
+            "budget" => ", when the budget was spent",
+            _ => "",
+        };
+        let name = |effort: &&Effort| {
+            let cells: Vec<_> = effort.cells.iter().filter_map(|id| reader.cell(id)).collect();
+            reader.place_of(cells.iter().copied())
+        };
+        let names: Vec<String> = open.iter().map(name).collect();
+        let names = match open.len() {
+            _ if efforts.len() == 1 => String::new(),
+            named if named <= MOST_NAMED => format!("{} ", list(&names)),
+            several => format!("{several} of {} ", count(efforts.len() as u64, "group")),
+        };
+        parts.push(format!("{names}open after {}{why}", blocks(&open)));
+    }
+    (!parts.is_empty()).then(|| format!("Runs by need: {}.", parts.join("; ")))
+}
+
+/// `8 blocks`, `8 to 12 blocks`.
+fn blocks(efforts: &[&Effort]) -> String {
+    let least = efforts.iter().map(|effort| effort.blocks).min().unwrap_or(0);
+    let most = efforts.iter().map(|effort| effort.blocks).max().unwrap_or(0);
+    let most_words = count(most, "block");
+    if least == most { most_words } else { format!("{least} to {most_words}") }
+}

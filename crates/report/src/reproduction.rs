@@ -1,0 +1,236 @@
+//! Whether what results claim holds in others of the same specification: every verdict against a baseline, every score, every
+//! goal and every choice.
+
+use std::collections::{BTreeSet, HashMap};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use statistics::{Claim, Verdict};
+
+use crate::format::{judged_ratio, list, score, verdict_word};
+use base::metric::PEAK_RSS;
+use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
+use experiment::{Axis, AxisMap, telling_axes};
+use judge::compare::GoalOutcome;
+use judge::diff::{Changes, DiffOptions, FORMAT, Reason, Row, Side, SideSeen, Standing, changes, diff, standing};
+use judge::results::{Compared, Contest, Results, Status, interval, schema_of};
+use record::provenance::frame_names;
+use table::TableError;
+
+/// What was claimed there, and what was found here.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Reproduction {
+    /// Version of this form.
+    pub format: u32,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The results that claim.
+    pub there: SideSeen,
+    /// The results that were made to check them.
+    pub here: SideSeen,
+    /// In what the two differ.
+    pub changes: Changes,
+    /// Every claim, in the order of the report.
+    pub claims: Vec<Checked>,
+}
+
+/// A claim, and whether it holds.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Checked {
+    /// What it is about: the path of a cell, the name of a goal, what is chosen among.
+    pub of: String,
+    /// What is claimed about it: a metric, `goal`, `choice`.
+    pub what: String,
+    /// What was found there, in words.
+    pub there: String,
+    /// What was found here.
+    pub here: String,
+    /// Whether it holds.
+    pub standing: Standing,
+}
+
+/// The JSON Schema of what `reproduce --json` prints, as committed in `schemas/reproduction.schema.json`.
+pub fn schema_text() -> String {
+    schema_of::<Reproduction>()
+}
+
+/// Checks the claims of `there` by `here`.
+///
+/// # Errors
+///
+/// What polars reports.
+pub fn reproduction(there: &Side, here: &Side) -> Result<Reproduction, TableError> {
+    let names = Names::of(&there.results);
+    let mut checked = comparisons(&there.results, &here.results, &names);
+    checked.extend(scores(there, here, &names)?);
+    checked.extend(goals(&there.results, &here.results));
+    checked.extend(choices(&there.results, &here.results, &names));
+    Ok(Reproduction {
+        format: FORMAT,
+        experiment: there.results.experiment.clone(),
+        there: there.seen(),
+        here: here.seen(),
+        changes: changes(&there.results.provenance, &here.results.provenance),
+        claims: checked,
+    })
+}
+
+impl Reproduction {
+    /// How many claims stand so.
+    pub fn count(&self, standing: Standing) -> usize {
+        self.claims.iter().filter(|claim| claim.standing == standing).count()
+    }
+
+    /// Some claim does not hold, or nothing could be told.
+    pub fn fails(&self) -> bool {
+        self.count(Standing::Fails) > 0 || (!self.claims.is_empty() && self.count(Standing::Holds) == 0)
+    }
+}
+
+/// What cells are called: by the axes on which they differ.
+struct Names<'a> {
+    cells: HashMap<&'a str, &'a AxisMap<String>>,
+    axes: Vec<Axis>,
+}
+
+impl<'a> Names<'a> {
+    fn of(results: &'a Results) -> Self {
+        let cells = results.cells.iter().filter(|cell| cell.status != Status::Skipped);
+        Names {
+            axes: telling_axes(cells.map(|cell| &cell.names)),
+            cells: results.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect(),
+        }
+    }
+
+    fn cell(&self, id: &str) -> String {
+        self.cells.get(id).map_or_else(|| id.to_owned(), |names| names.on(&self.axes))
+    }
+
+    /// `mlp/b1/int8 against fp32`.
+    fn pair(&self, cell: &str, baseline: &str) -> String {
+        let other = match (self.cells.get(cell), self.cells.get(baseline)) {
+            (Some(one), Some(other)) => {
+                let differ: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| one[*axis] != other[*axis]).collect();
+                other.on(&differ)
+            }
+            _ => baseline.to_owned(),
+        };
+        format!("{} against {other}", self.cell(cell))
+    }
+}
+
+/// What is said of each cell against its baseline.
+fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
+    let key = |row: &'_ Compared| (row.cell.clone(), row.baseline.clone(), row.metric.clone());
+    let known: HashMap<_, &Compared> = here.comparisons.iter().map(|row| (key(row), row)).collect();
+    let one = |row: &Compared| {
+        let claimed = row.verdict;
+        let other = known.get(&key(row)).map(|other| (*other, other.verdict));
+        let standing = match other {
+            Some((_, found)) => standing(claimed, found)?,
+            None if claimed.claim() == Claim::Nothing => return None,
+            None => Standing::Absent,
+        };
+        Some(Checked {
+            of: names.pair(&row.cell, &row.baseline),
+            what: row.metric.clone(),
+            there: ratio(row, claimed),
+            here: other.map_or_else(|| "-".to_owned(), |(row, found)| ratio(row, found)),
+            standing,
+        })
+    };
+    // How much memory a process takes at most is told beside its speed, and no claim of its own.
+    let is_claim = |row: &&Compared| row.reference() != Some(MetricReference::of(&PEAK_RSS));
+    there.comparisons.iter().filter(is_claim).filter_map(one).collect()
+}
+
+fn ratio(row: &Compared, verdict: Verdict) -> String {
+    let ratio = judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+    let word = row.metric.parse::<MetricReference>().map_or(verdict.name(), |metric| verdict_word(&metric, verdict));
+    format!("{ratio} {word}")
+}
+
+/// Scores on data, once for cells that differ in their input alone.
+fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, TableError> {
+    let metrics = [&ACCURACY_TOP1, &ACCURACY_TOP5, &MAE, &RMSE, &R2].map(MetricReference::of);
+    // Scores depend on files and data, and on nothing of the frame.
+    let allowed = frame_names().into_iter().map(str::to_owned).collect();
+    let terms = DiffOptions { metrics: metrics.to_vec(), allowed, judges_unchanged: true, ..DiffOptions::default() };
+    let mut told = BTreeSet::new();
+    let one = |row: Row| {
+        let before = row.baseline?;
+        let variant = row.names.clone().without_input();
+        let told_by: Vec<Axis> = names.axes.iter().copied().filter(|axis| variant[*axis] != Axis::ABSENT).collect();
+        if !told.insert((variant.clone(), row.metric.to_string())) {
+            return None;
+        }
+        let standing = match (row.verdict.map(Verdict::claim), &row.reason) {
+            (Some(Claim::Sameness), _) | (_, Reason::Unchanged) => Standing::Holds,
+            (Some(Claim::Difference), _) => Standing::Fails,
+            (Some(Claim::Nothing), _) => Standing::Open,
+            (None, _) => Standing::Absent,
+        };
+        let value = |of: judge::results::Estimated| score(row.metric.metric, of.value, of.n as usize);
+        Some(Checked {
+            of: variant.on(&told_by),
+            what: row.metric.to_string(),
+            there: value(before),
+            here: row.candidate.map_or_else(|| "-".to_owned(), value),
+            standing,
+        })
+    };
+    Ok(diff(there, here, &terms)?.rows.into_iter().filter_map(one).collect())
+}
+
+fn goals(there: &Results, here: &Results) -> Vec<Checked> {
+    let one = |(index, goal): (usize, &judge::results::GoalFound)| {
+        // The specification is the same, and so is their order.
+        let found = here.goals.get(index).filter(|other| other.metric == goal.metric).map(|other| other.outcome);
+        let standing = match (goal.outcome, found) {
+            (GoalOutcome::Undecided, _) => return None,
+            (_, None) => Standing::Absent,
+            (_, Some(GoalOutcome::Undecided)) => Standing::Open,
+            (claimed, Some(found)) if claimed == found => Standing::Holds,
+            _ => Standing::Fails,
+        };
+        Some(Checked {
+            of: goal.name.clone().unwrap_or_else(|| goal.metric.clone()),
+            what: "goal".to_owned(),
+            there: goal.outcome.name().to_owned(),
+            here: found.map_or("-", GoalOutcome::name).to_owned(),
+            standing,
+        })
+    };
+    there.goals.iter().enumerate().filter_map(one).collect()
+}
+
+/// What is best among cells that could stand in for each other, where that was one cell.
+fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
+    let contests = |results: &'_ Results| -> Vec<Contest> {
+        results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| choice.contests.clone()).collect()
+    };
+    let here = contests(here);
+    let one = |contest: Contest| {
+        let [best] = &contest.best[..] else { return None };
+        let entrants = |of: &Contest| of.entrants.iter().map(|entrant| entrant.cell.clone()).collect::<Vec<_>>();
+        let found = here.iter().find(|other| entrants(other) == entrants(&contest));
+        let standing = match found.map(|found| found.best.as_slice()) {
+            None | Some([]) => Standing::Absent,
+            Some([found]) if found == best => Standing::Holds,
+            Some([_]) => Standing::Fails,
+            Some(several) if several.contains(best) => Standing::Open,
+            Some(_) => Standing::Fails,
+        };
+        let paths = |ids: &[String]| list(&ids.iter().map(|id| names.cell(id)).collect::<Vec<_>>());
+        Some(Checked {
+            of: format!("the best of {} cells", contest.entrants.len()),
+            what: "choice".to_owned(),
+            there: names.cell(best),
+            here: found
+                .filter(|found| !found.best.is_empty())
+                .map_or_else(|| "-".to_owned(), |found| paths(&found.best)),
+            standing,
+        })
+    };
+    contests(there).into_iter().filter_map(one).collect()
+}

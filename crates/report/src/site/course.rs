@@ -1,0 +1,129 @@
+//! An experiment: its cells over time, and everything that was measured.
+
+use serde::Serialize;
+
+use super::{Fact, Histories, Site, day, facts};
+use crate::diff::changed_words;
+use crate::history::{self, Line};
+use crate::page::{Table, TableCell, TableColumn, TableRow};
+use judge::diff::{Changes, changes};
+use judge::history::{History, PointSeen};
+
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    name: String,
+    question: Option<String>,
+    facts: Vec<Fact>,
+    metrics: Vec<Section>,
+    points: Table,
+    perfrun: &'static str,
+}
+
+/// A metric over time.
+#[derive(Debug, Serialize)]
+struct Section {
+    title: &'static str,
+    cells: Table,
+    figures: Vec<Figure>,
+}
+
+#[derive(Debug, Serialize)]
+struct Figure {
+    anchor: String,
+    title: String,
+    svg: String,
+    caption: &'static str,
+}
+
+/// What every figure shows; said once below the last one.
+const CAPTION: &str = "Each dot: the value at a commit, with its 95 % interval and a link to that report. Solid line: the machine or a setting changed, so the sides cannot be compared; dashed: the model, runtime or specification changed.";
+
+pub(super) fn page(of: &Histories<'_>, site: &Site<'_>) -> Page {
+    let newest = of.known.points.last();
+    Page {
+        name: of.known.name.clone(),
+        question: newest.and_then(|point| point.results.description.clone()),
+        facts: newest.map(|point| facts(point, site)).unwrap_or_default(),
+        metrics: of.histories.iter().filter(|history| !history.series.is_empty()).map(|it| section(it, of)).collect(),
+        points: points(of),
+        perfrun: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+fn section(history: &History, of: &Histories<'_>) -> Section {
+    let link = |point: &PointSeen| {
+        let place = history.points.iter().position(|known| std::ptr::eq(known, point));
+        place.and_then(|place| of.files.get(place).cloned()).unwrap_or_default()
+    };
+    let anchor = |index: usize| format!("{}-{index}", history.metric.column());
+    let lines = history::lines(history);
+    let last = lines.len().saturating_sub(1);
+    let figure = |(index, line): (usize, &Line)| {
+        let course = history::course(history, &history.series[index], &line.name, Some(&link));
+        let caption = if index == last { CAPTION } else { "" };
+        Figure { anchor: anchor(index), title: line.name.clone(), svg: course.svg(), caption }
+    };
+    Section {
+        title: history.metric.metric.title,
+        cells: cells(history, &lines, &anchor),
+        figures: lines.iter().enumerate().map(figure).collect(),
+    }
+}
+
+fn column(title: &str, is_numeric: bool) -> TableColumn {
+    TableColumn { title: title.to_owned(), is_numeric, meaning: None }
+}
+
+fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) -> Table {
+    let row = |(index, line): (usize, &Line)| {
+        let values = &history.series[index].values;
+        let number = |text: &str, value: Option<f64>| match value {
+            Some(value) => TableCell::number(text, value),
+            None => TableCell::nothing(),
+        };
+        let cells = vec![
+            TableCell::text(line.name.clone()).to(format!("#{}", anchor(index))),
+            TableCell::text(line.course.clone()),
+            number(&line.first, values.first().map(|value| value.value)),
+            number(&line.last, values.last().map(|value| value.value)),
+            line.changes.first().map_or_else(TableCell::nothing, TableCell::text),
+        ];
+        TableRow { anchor: None, cells }
+    };
+    Table {
+        columns: vec![
+            column("cell", false),
+            column("oldest to newest", false),
+            column("oldest", true),
+            column("newest", true),
+            column("last change", false),
+        ],
+        rows: lines.iter().enumerate().map(row).collect(),
+        notes: Vec::new(),
+    }
+}
+
+/// Everything that was measured, the newest first.
+fn points(of: &Histories<'_>) -> Table {
+    let points = &of.known.points;
+    let row = |index: usize| {
+        let point = &points[index];
+        let results = &point.results;
+        let before = index.checked_sub(1).map(|before| &points[before].results);
+        let differ: Changes = before.map(|before| changes(&before.provenance, &results.provenance)).unwrap_or_default();
+        let machine = results.provenance.machine.clone();
+        let cells = vec![
+            TableCell::text(point.name.clone()).to(of.files[index].clone()),
+            TableCell::text(day(results)),
+            TableCell::text(machine),
+            results.detectable_effect.grade.clone().map_or_else(TableCell::nothing, TableCell::text),
+            TableCell::text(changed_words(&differ).join("; ")),
+        ];
+        TableRow { anchor: None, cells }
+    };
+    Table {
+        columns: ["commit", "measured", "machine", "grade", "what changed"].map(|title| column(title, false)).into(),
+        rows: (0..points.len()).rev().map(row).collect(),
+        notes: Vec::new(),
+    }
+}

@@ -1,0 +1,60 @@
+//! The overview: a row for each experiment.
+
+use serde::Serialize;
+
+use super::{Histories, Site, day};
+use crate::history::{course_in_letters, newest_change};
+use crate::page::{Table, TableCell, TableColumn, TableRow};
+
+#[derive(Debug, Serialize)]
+pub(super) struct Page {
+    experiments: Table,
+    perfrun: &'static str,
+}
+
+pub(super) fn page(site: &Site<'_>) -> Page {
+    let columns = [
+        ("experiment", false, None),
+        ("question", false, None),
+        ("cells", true, None),
+        ("commits", true, Some("reports that were measured")),
+        ("measured", false, None),
+        ("machine", false, None),
+        ("grade", false, Some("how quiet the machine was: A to D")),
+        ("course", false, Some("the cell that changed last, oldest to newest")),
+        ("last change", false, Some("of any cell, with the commits between which it lies")),
+    ];
+    let column = |(title, is_numeric, meaning): (&str, bool, Option<&str>)| TableColumn {
+        title: title.to_owned(),
+        is_numeric,
+        meaning: meaning.map(str::to_owned),
+    };
+    let experiments = Table {
+        columns: columns.into_iter().map(column).collect(),
+        rows: site.experiments.iter().map(row).collect(),
+        notes: Vec::new(),
+    };
+    Page { experiments, perfrun: env!("CARGO_PKG_VERSION") }
+}
+
+fn row(of: &Histories<'_>) -> TableRow {
+    let newest = of.known.points.last().map(|point| &point.results);
+    let text = |text: Option<String>| text.map_or_else(TableCell::nothing, TableCell::text);
+    let cells = newest.map_or(0, |results| results.cells.len());
+    let change = of.histories.iter().filter_map(newest_change).max_by_key(|change| change.point);
+    let first = || of.histories.first().and_then(|history| history.series.first());
+    let course = change.as_ref().map(|change| change.series).or_else(first).map(course_in_letters);
+    let number = |count: usize| TableCell::number(count.to_string(), count as f64);
+    let cells = vec![
+        TableCell::text(of.known.name.clone()).to(format!("{}/index.html", of.known.name)),
+        text(newest.and_then(|results| results.description.clone())),
+        number(cells),
+        number(of.known.points.len()),
+        text(newest.map(day)),
+        text(newest.map(|results| results.provenance.machine.clone())),
+        text(newest.and_then(|results| results.detectable_effect.grade.clone())),
+        text(course),
+        text(change.map(|change| format!("{}: {}", change.name, change.words))),
+    ];
+    TableRow { anchor: None, cells }
+}

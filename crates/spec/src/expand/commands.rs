@@ -1,0 +1,272 @@
+//! `commands`: what takes the place of models, and the keys that then mean nothing.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use reading::nearest::nearest;
+
+use crate::check::Check;
+use crate::document::DocumentPath;
+use crate::files::Depth;
+use crate::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
+use base::name::fitting_name;
+use base::quantity::Nanos;
+use experiment::{Command, Model, Stop, Warmup};
+
+use super::Axis;
+
+/// What is about models alone, below the top and below `measure`.
+const OF_MODELS: [&[&str]; 2] = [
+    &["models", "inputs", "variants", "devices", "plugins", "runtimes", "dataset", "fidelity", "backend"],
+    &["inputs", "cache", "boundary", "allow_fallback", "pipelined", "rebuild", "load", "profile"],
+];
+
+/// Words by which a text is meant for a shell.
+const OF_SHELLS: [&str; 8] = ["|", "||", "&&", ";", "&", ">", ">>", "<"];
+
+/// One execution is a fresh process already, so that one warms up, and a block stays short.
+pub(super) const WARMUP: Warmup = Warmup::Samples { count: 1 };
+
+/// Half a second, or one execution where that takes longer.
+pub(super) const STOP: Stop = Stop::Time { time: Nanos::from_millis(500), min_samples: 1, max_samples: 100_000 };
+
+/// Whether commands are measured; says what of the specification does not go with that.
+pub(super) fn are_measured(form: &ExperimentForm, check: &mut Check<'_>) -> bool {
+    let [top, measure] = [DocumentPath::default(), DocumentPath::top("measure")];
+    if !check.has(&top.key("commands")) {
+        for key in ["cwd", "setup", "prepare"].map(|key| top.key(key)) {
+            refuse(&key, "goes with `commands`, and there are none", "leave it out", check);
+        }
+        if form.models.as_slice().is_empty() && !check.has(&top.key("models")) {
+            let problem = check.at_key(&top, "`models` is missing");
+            check.problems.push(problem.with_hint("add what is measured: `models: model.onnx`, or `commands`"));
+        }
+        return false;
+    }
+    for (place, keys) in [top, measure].iter().zip(OF_MODELS) {
+        for key in keys {
+            let way_out = if *key == "variants" { "write an entry of `commands` for each" } else { "leave it out" };
+            refuse(&place.key(key), "has no effect on `commands`", way_out, check);
+        }
+    }
+    true
+}
+
+fn refuse(place: &DocumentPath, why: &str, hint: &str, check: &mut Check<'_>) {
+    if check.has(place) {
+        let problem = check.at_key(place, format!("{} {why}", place.name()));
+        check.problems.push(problem.with_hint(hint));
+    }
+}
+
+/// Every command in the order of the file, as what stands on the axis of models.
+pub(super) fn expand(form: &ExperimentForm, folder: &Path, check: &mut Check<'_>) -> Axis<Model> {
+    let top = DocumentPath::top("commands");
+    let mut axis = Axis { values: Vec::new(), is_complete: !check.is_damaged(&top) };
+    let mut named = Vec::new();
+    let cwd = existing(&DocumentPath::top("cwd"), form.cwd.as_ref(), folder, check);
+    let cwd = cwd.unwrap_or_else(|| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()));
+    for (place, entry) in form.commands.places(&top) {
+        let own = match entry {
+            CommandEntry::Line(line) => &CommandForm::of(line),
+            CommandEntry::Form(form) => form.as_ref(),
+        };
+        match (!check.is_damaged(&place)).then(|| command(own, form, (folder, &cwd), &place, check)).flatten() {
+            Some(command) => {
+                named.extend(own.name.as_ref().map(|name| (place, name.0.clone())));
+                let name = own.name.as_ref().map(|name| name.0.clone()).unwrap_or_default();
+                axis.values.push(Model { command: Some(command), ..Model::new(name, None) });
+            }
+            None => axis.is_complete = false,
+        }
+    }
+    check.duplicates("commands", &named, "give each its own `name`");
+    name(&mut axis.values);
+    axis
+}
+
+fn command(
+    own: &CommandForm,
+    all: &ExperimentForm,
+    (folder, cwd): (&Path, &Path),
+    place: &DocumentPath,
+    check: &mut Check<'_>,
+) -> Option<Command> {
+    let before = check.problems.len();
+    let run = if check.has(&place.key("run")) { place.key("run") } else { place.clone() };
+    let words = match (&own.run, own.shell) {
+        (OneOrMany::One(text), true) => Command::of_shell(text),
+        (OneOrMany::Many(_), true) => {
+            check.error(&run, "a shell reads one text, and this is a list", "write the command as one text".to_owned());
+            return None;
+        }
+        (OneOrMany::Many(words), false) => words.clone(),
+        (OneOrMany::One(text), false) => {
+            let words = shlex::split(text).unwrap_or_default();
+            if let Some(word) = words.iter().find(|word| OF_SHELLS.contains(&word.as_str())) {
+                check.warn(
+                    &run,
+                    format!("`{word}` is passed to the program: no shell runs this"),
+                    "write `shell: true`, or `--shell` with `perfrun ab`",
+                );
+            }
+            words
+        }
+    };
+    if words.first().is_none_or(String::is_empty) {
+        check.error(&run, "this is no command", "a quote is open, or nothing is there".to_owned());
+        return None;
+    }
+    let env: BTreeMap<String, String> =
+        own.env.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())).collect();
+    let command = Command {
+        words,
+        folder: existing(&place.key("cwd"), own.cwd.as_ref(), folder, check).unwrap_or_else(|| cwd.to_owned()),
+        env,
+        input: own.input.as_ref().and_then(|text| {
+            let found = check.depth.one(folder, text);
+            found.map_err(|problem| check.error(&place.key("input"), problem.message, problem.hint)).ok()
+        }),
+        exit_codes: own.exit_codes.clone(),
+        prepare: own.prepare.clone().or_else(|| all.prepare.clone()),
+        setup: own.setup.clone().or_else(|| all.setup.clone()),
+    };
+    // What `setup` makes need not be there yet.
+    if command.setup.is_none() && check.depth == Depth::Contents {
+        check_program(&command, &run, check);
+    }
+    (check.problems.len() == before).then_some(command)
+}
+
+/// A folder that is written, if it is and is there.
+fn existing(place: &DocumentPath, text: Option<&String>, folder: &Path, check: &mut Check<'_>) -> Option<PathBuf> {
+    let found = check.depth.existing(folder, text?);
+    found.map_err(|problem| check.error(place, problem.message, problem.hint)).ok()
+}
+
+/// Says that a program is not there, and which one was perhaps meant.
+fn check_program(command: &Command, place: &DocumentPath, check: &mut Check<'_>) {
+    let program = &command.words[0];
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        let path = command.folder.join(program);
+        if !is_program(&path) {
+            let (why, hint) = match path.exists() {
+                true => ("may not be executed", "`chmod +x` lets it run".to_owned()),
+                false => ("is not there", format!("it is looked for in {}", command.folder.display())),
+            };
+            check.error(place, format!("the program `{program}` {why}"), hint);
+        }
+        return;
+    }
+    let path = command.env.get("PATH").map(Into::into).or_else(|| env::var_os("PATH")).unwrap_or_default();
+    let folders: Vec<PathBuf> = env::split_paths(&path).map(|entry| command.folder.join(entry)).collect();
+    if folders.iter().any(|entry| is_program(&entry.join(program))) {
+        return;
+    }
+    let programs: Vec<String> = folders
+        .iter()
+        .flat_map(fs::read_dir)
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let hint = nearest(program, programs.iter().map(String::as_str)).map_or_else(
+        || "programs of a folder are written with it: `./program`; for what a shell knows: `shell: true`".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    check.error(place, format!("there is no program `{program}`"), hint);
+}
+
+/// Names those that have none: after the program, after the whole command where that is not enough, else by number.
+fn name(commands: &mut [Model]) {
+    let short = |command: &Command| {
+        let words = &command.words;
+        let text = match words.as_slice() {
+            [shell, option, text] if [shell.as_str(), option] == ["sh", "-c"] => text.split_whitespace().next(),
+            words => words.first().map(String::as_str),
+        };
+        let program = text.map(Path::new).and_then(Path::file_name).unwrap_or_default();
+        fitting_name(&program.to_string_lossy())
+    };
+    let of = |model: &Model, how: &dyn Fn(&Command) -> String| match model.command.as_ref() {
+        Some(command) if model.name.is_empty() => how(command),
+        _ => model.name.clone(),
+    };
+    let shorts: Vec<String> = commands.iter().map(|model| of(model, &short)).collect();
+    let longs: Vec<String> =
+        commands.iter().map(|model| of(model, &|command| fitting_name(&command.words.join(" ")))).collect();
+    let mut taken: Vec<String> = commands.iter().map(|model| model.name.clone()).filter(|it| !it.is_empty()).collect();
+    for (index, model) in commands.iter_mut().enumerate().filter(|(_, model)| model.name.is_empty()) {
+        let is_shared = shorts.iter().filter(|short| **short == shorts[index]).count() > 1;
+        let name = if is_shared { &longs[index] } else { &shorts[index] };
+        let name = if name.is_empty() { "command" } else { name };
+        let mut numbered = (2..).map(|number| format!("{}-{number}", name.get(..56).unwrap_or(name)));
+        let mut free = name.to_owned();
+        while taken.contains(&free) {
+            free = numbered.next().unwrap_or_default();
+        }
+        taken.push(free.clone());
+        model.name = free;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{SpecError, parse};
+    use experiment::Model;
+
+    fn read(text: &str) -> Result<Vec<Model>, Vec<String>> {
+        match parse("x.yaml", text, Path::new("/"), &[]) {
+            Ok(loaded) => Ok(loaded.experiment.models),
+            Err(SpecError::Invalid(invalid)) => {
+                Err(SpecError::Invalid(invalid).problems().iter().map(|it| it.message().to_owned()).collect())
+            }
+            Err(other) => Err(vec![other.to_string()]),
+        }
+    }
+
+    fn names(commands: &str) -> Vec<String> {
+        let models = read(&format!("setup: 'true'\ncommands: {commands}")).expect("a valid spec");
+        models.into_iter().map(|model| model.name).collect()
+    }
+
+    #[test]
+    fn a_name_is_the_program_unless_several_have_it() {
+        assert_eq!(names("[grep -c foo x, rg -c foo x]"), ["grep", "rg"]);
+        assert_eq!(names("[sleep 0.1, ./bin/sleep 0.2, rg x]"), ["sleep-0.1", "bin-sleep-0.2", "rg"]);
+        assert_eq!(names("['true', 'true']"), ["true", "true-2"]);
+        assert_eq!(names("[{ run: 'sort x | uniq', shell: true }, { name: n, run: x }]"), ["sort", "n"]);
+    }
+
+    #[test]
+    fn words_are_those_of_a_shell_that_expands_nothing() {
+        let models = read("setup: 'true'\ncommands: [\"a 'b c' $d *\", { run: [a, 'b c'] }]").expect("a valid spec");
+        let words: Vec<_> = models.into_iter().filter_map(|model| Some(model.command?.words)).collect();
+        assert_eq!(words, [vec!["a", "b c", "$d", "*"], vec!["a", "b c"]]);
+    }
+
+    #[test]
+    fn what_is_no_command_or_goes_with_models_is_refused() {
+        let problems = |text: &str| read(text).expect_err("an invalid spec");
+        assert_eq!(problems("commands: ['true', \"'\"]"), ["this is no command"]);
+        assert_eq!(problems("commands: [trueish-program]"), ["there is no program `trueish-program`"]);
+        assert_eq!(problems("commands: [./none]"), ["the program `./none` is not there"]);
+        assert_eq!(problems("commands: 'true'\nvariants: [fp16]"), ["`variants` has no effect on `commands`"]);
+        let measure = "commands: 'true'\nmeasure: { profile: true }";
+        assert_eq!(problems(measure), ["`profile` has no effect on `commands`"]);
+        assert_eq!(
+            problems("backend: mock\nmodels: [m]\nprepare: sync").first().map(String::as_str),
+            Some("`prepare` goes with `commands`, and there are none")
+        );
+        let pipe = parse("x.yaml", "commands: cat x | wc", Path::new("/"), &[]).expect("a valid spec");
+        assert_eq!(pipe.warnings[0].message(), "`|` is passed to the program: no shell runs this");
+        assert_eq!(problems("runs: 5"), ["`models` is missing"]);
+    }
+}

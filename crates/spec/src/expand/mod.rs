@@ -1,0 +1,224 @@
+//! Forms to the experiment: shorthands expanded, texts read, names checked, files found.
+//!
+//! Input: forms that the schema accepted. Output: the [`Experiment`], and problems at their places. Parts that the
+//! schema refused are left out, and what depends on them is not judged. Deliberately absent: the cells themselves,
+//! which are `plan`'s; here they are only counted.
+
+mod choose;
+mod commands;
+mod compare;
+mod conversion;
+mod dataset;
+mod design;
+pub(super) mod devices;
+mod fidelity;
+mod gate;
+mod goals;
+mod inputs;
+mod load;
+mod matrix;
+mod measure;
+mod metric;
+mod models;
+mod pareto;
+mod programs;
+mod provider;
+mod range;
+mod runtimes;
+mod selection;
+mod session;
+mod tables;
+mod variant_names;
+pub(super) mod variants;
+
+use std::path::Path;
+
+use super::check::Check;
+use super::document::DocumentPath;
+use super::form::ExperimentForm;
+use super::wording::bad_name;
+use base::name::is_name;
+use experiment::Space;
+use experiment::{Axis as AxisName, AxisMap, Backend, Entry, Experiment, labels};
+
+/// What an axis has, as far as it could be read.
+#[derive(Clone, Debug)]
+struct Axis<T> {
+    values: Vec<T>,
+    /// False where an entry is missing because something is wrong with it.
+    is_complete: bool,
+}
+
+impl<T> Default for Axis<T> {
+    fn default() -> Self {
+        Axis { values: Vec::new(), is_complete: true }
+    }
+}
+
+impl<T> Axis<T> {
+    fn incomplete(mut self) -> Self {
+        self.is_complete = false;
+        self
+    }
+}
+
+impl<T: Entry> Axis<T> {
+    /// The names of the entries, and whether these are all.
+    fn found(&self) -> (Vec<String>, bool) {
+        (labels(&self.values), self.is_complete)
+    }
+}
+
+/// The backend, as far as other keys depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BackendKind {
+    ReadsModels,
+    /// Models, variants and runtimes are names.
+    Scripted,
+    /// The spec does not say it in a way that can be read.
+    Unknown,
+}
+
+/// Expands every form. The experiment is to be used only where `check` has no problems.
+pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, check: &mut Check<'_>) -> Experiment {
+    let kind = match &form.backend {
+        _ if check.is_damaged(&DocumentPath::top("backend")) => BackendKind::Unknown,
+        form if form.reads_models() => BackendKind::ReadsModels,
+        _ => BackendKind::Scripted,
+    };
+    let name = form.name.as_ref().map_or(default_name, |name| &name.0).to_owned();
+    if form.name.is_none() && !is_name(&name) && !check.is_damaged(&DocumentPath::top("name")) {
+        let problem = check.at_key(&DocumentPath::default(), "");
+        let problem = bad_name(problem, "the experiment's name, taken from the file,", &name);
+        check.problems.push(problem.with_hint("add a `name`"));
+    }
+    // Goals, gates and tables refer to these by name.
+    metric::declare(form, check);
+    let runs_commands = commands::are_measured(form, check);
+    let has_load = form.measure.load.is_some() || check.is_damaged(&DocumentPath::top("measure").key("load"));
+    let (load, trace) = load::expand(form.measure.load.as_ref(), runs_commands, folder, check);
+    let mut models = match runs_commands {
+        true => commands::expand(form, folder, check),
+        false => models::expand(form, folder, kind, check),
+    };
+    let mut inputs =
+        inputs::expand(form.inputs.as_ref(), form.matrix.design, &DocumentPath::top("inputs"), folder, check);
+    load::multiply(&mut inputs.values, &load, check);
+    models
+        .values
+        .iter_mut()
+        .filter_map(|model| model.inputs.as_mut())
+        .for_each(|own| load::multiply(own, &load, check));
+    let mut runtimes = runtimes::expand(form, folder, kind, check);
+    let mut variants = variants::expand(form, &models, &runtimes, kind, check);
+    programs::assign(&mut variants, &mut runtimes, check);
+    variant_names::note_equals(&models, &variants, check);
+    models::check_files(form, &models, &variants, check);
+    let plugins = devices::plugins(&form.plugins, folder, check);
+    let devices = devices::expand(&form.devices, &form.plugins, check);
+    provider::check_used(form, &devices, check);
+    let found = AxisMap::of(|axis| match axis {
+        AxisName::Models => models.found(),
+        AxisName::Inputs => inputs.found(),
+        AxisName::Variants => variants.found(),
+        AxisName::Devices => devices.found(),
+        AxisName::Runtimes if variants.values.iter().any(|variant| variant.runtime.is_some()) => (Vec::new(), true),
+        AxisName::Runtimes => runtimes.found(),
+    });
+    let axes = Space::new(found, &models.values, &inputs.values);
+    let matrix = matrix::expand(&form.matrix, &axes, check);
+    let mut measure = measure::expand(&form.measure, runs_commands, check);
+    measure.trace = trace;
+    load::check_measure(&load, &mut measure, &form.measure.stop, check);
+    load::check_sessions(has_load, &variants.values, check);
+    let mut compare = compare::expand(&form.compare, &axes, check);
+    let workers = design::Workers { devices: &devices.values, variants: &variants.values };
+    design::check(&measure, &mut compare, &matrix, &axes, workers, check);
+    programs::check_measure(&measure, &runtimes.values, check);
+    let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));
+    let pareto = pareto::expand(&form.pareto, check);
+    let goals = goals::expand(&form.goals, &axes, &compare, check);
+    goals::check_strict(form, check);
+    let gate = gate::expand(&form.gate, &axes, check);
+    let asked = choose.iter().flat_map(choose::references).chain(goals::references(&goals));
+    let asked: Vec<_> = asked.chain(gate::references(&gate)).chain(pareto::places(&pareto)).collect();
+    load::check_metrics(&asked, &load, runs_commands, has_load, check);
+    choose::raise_samples(&mut measure, &asked, check);
+    let dataset = form.dataset.as_ref();
+    let dataset = dataset.and_then(|form| dataset::expand(form, &DocumentPath::top("dataset"), folder, check));
+    inputs::check_dataset(&inputs, &models, form.dataset.is_some(), check);
+    dataset::check_metrics(&asked, dataset.as_ref(), &models, check);
+    let fidelity = fidelity::expand(&form.fidelity, &variants, check);
+    let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
+    let budget = compare::budget(form.budget.as_ref(), check);
+    let backend = if runs_commands { Backend::Commands } else { measure::backend(&form.backend, check) };
+    let require = compare::require(&form.require, &devices.values, check);
+    Experiment {
+        name,
+        description: form.description.clone(),
+        metrics: check.metrics.clone(),
+        models: models.values,
+        inputs: inputs.values,
+        variants: variants.values,
+        devices: devices.values,
+        plugins,
+        runtimes: runtimes.values,
+        runs: compare::runs(&form.runs, check),
+        seed: form.seed,
+        matrix,
+        measure,
+        profile: measure::profile(&form.measure),
+        backend,
+        compare,
+        budget,
+        require,
+        choose,
+        goals,
+        goals_strict: form.goals_strict,
+        gate,
+        pareto,
+        tables,
+        fidelity,
+        dataset,
+        pairs: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Loaded, Note, Problem, SpecError, parse};
+
+    fn read(rest: &str, overrides: &[&str]) -> Result<Loaded, SpecError> {
+        let models = if rest.contains("models:") { "" } else { "models: [any]\n" };
+        let overrides: Vec<String> = overrides.iter().map(|argument| (*argument).to_owned()).collect();
+        parse("x.yaml", &format!("backend: mock\n{models}{rest}"), Path::new(""), &overrides)
+    }
+
+    fn valid(rest: &str, overrides: &[&str]) -> Loaded {
+        read(rest, overrides).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)))
+    }
+
+    /// The experiment of a valid spec for the mock backend.
+    pub(super) fn mock(rest: &str) -> Experiment {
+        mock_with(rest, &[])
+    }
+
+    pub(super) fn mock_with(rest: &str, overrides: &[&str]) -> Experiment {
+        valid(rest, overrides).experiment
+    }
+
+    pub(super) fn notes(rest: &str) -> Vec<Note> {
+        valid(rest, &[]).notes
+    }
+
+    pub(super) fn warnings(rest: &str) -> Vec<String> {
+        valid(rest, &[]).warnings.iter().map(|warning| warning.message().to_owned()).collect()
+    }
+
+    /// What is wrong with a spec, if anything.
+    pub(super) fn problems(rest: &str) -> Vec<String> {
+        let problems = |error: &SpecError| error.problems().iter().map(Problem::message).map(str::to_owned).collect();
+        read(rest, &[]).err().as_ref().map(problems).unwrap_or_default()
+    }
+}

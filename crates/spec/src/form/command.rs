@@ -1,0 +1,79 @@
+//! Forms of `commands`.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::scalar::{Name, Setting, VARIABLE_PATTERN};
+use super::shorthand::{OneOrMany, Ordered, two_shapes};
+
+/// An entry of `commands`.
+#[derive(Clone, Debug)]
+pub(crate) enum CommandEntry {
+    /// The command as one would type it.
+    Line(String),
+    /// With its settings.
+    Form(Box<CommandForm>),
+}
+
+/// A command with its settings.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "command")]
+pub(crate) struct CommandForm {
+    /// What reports call it. Default: the program's name, with the arguments where several have the same.
+    pub(crate) name: Option<Name>,
+    /// The command: one text, which is split into words as a shell does, or a list of words. No shell runs it.
+    pub(crate) run: OneOrMany<String>,
+    /// Whether `sh -c` runs the text, so that pipes, variables and `*` work; the start of the shell is then timed too.
+    #[serde(default)]
+    pub(crate) shell: bool,
+    /// The folder in which it runs, relative to this file. Default: that of the experiment.
+    pub(crate) cwd: Option<String>,
+    /// Environment variables.
+    #[serde(default)]
+    #[schemars(extend("propertyNames" = { "pattern": VARIABLE_PATTERN }))]
+    pub(crate) env: Ordered<Setting>,
+    /// The file that it reads as standard input, relative to this file. Default: nothing.
+    pub(crate) input: Option<String>,
+    /// Exit codes of a good execution; any other is a failed run.
+    #[serde(default = "success")]
+    #[schemars(length(min = 1), inner(range(min = 0, max = 255)))]
+    pub(crate) exit_codes: Vec<i32>,
+    /// A shell command before every execution, outside the clock. Default: that of the experiment.
+    pub(crate) prepare: Option<String>,
+    /// A shell command once before anything is measured, in the same folder. Default: that of the experiment.
+    pub(crate) setup: Option<String>,
+}
+
+impl CommandForm {
+    /// That of a command of which no more is said.
+    pub(crate) fn of(line: &str) -> Self {
+        CommandForm {
+            name: None,
+            run: OneOrMany::One(line.to_owned()),
+            shell: false,
+            cwd: None,
+            env: Ordered::default(),
+            input: None,
+            exit_codes: success(),
+            prepare: None,
+            setup: None,
+        }
+    }
+}
+
+fn success() -> Vec<i32> {
+    vec![0]
+}
+
+two_shapes!(CommandEntry, "command-entry", Line(String => CommandEntry::Line), Form, |generator| {
+    let form = generator.subschema_for::<CommandForm>();
+    json_schema!({
+        "description": "A command as one would type it, or one with settings.",
+        "anyOf": [{ "type": "string", "minLength": 1 }, form],
+    })
+});

@@ -1,0 +1,217 @@
+//! The spec as people write it: one type for each form, and the JSON Schema that follows from them.
+//!
+//! Input: JSON that the schema accepts. Output: forms that still hold shorthands, for `expand`. Each default is said
+//! once, in a `Default`, from where it reaches the schema and the reference; each description is a doc comment here.
+//! Deliberately absent: checks that need more than one key, or a file.
+
+mod axes;
+mod backend;
+mod command;
+mod dataset;
+mod fidelity;
+mod judge;
+mod load;
+mod measure;
+mod metric;
+mod profile;
+mod range;
+mod runs;
+mod scalar;
+mod shorthand;
+mod values;
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use experiment::{Axis, Backend, Combine, Device};
+
+pub(super) use axes::{
+    ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, PYTHON_PATTERN, ProviderForm, RuntimeEntry,
+    RuntimeForm, SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
+};
+pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
+pub(super) use command::{CommandEntry, CommandForm};
+pub(super) use dataset::DatasetForm;
+pub(super) use fidelity::FidelityForm;
+pub(super) use judge::{
+    BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
+};
+pub(super) use load::{LatencyBoundForm, LoadForm, LoadLevels};
+pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use metric::{Better, MetricForm};
+pub(super) use profile::ProfileForm;
+pub(super) use range::{RangeError, RangeForm};
+pub(super) use runs::RunsForm;
+pub(super) use scalar::{
+    ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name,
+    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+};
+pub(super) use shorthand::{OneOrMany, Ordered};
+pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
+
+/// What to measure, and how: models, inputs, variants, devices and runtimes are multiplied to cells, or each of `commands`
+/// is one, and every cell runs several times in fresh processes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "experiment")]
+pub(super) struct ExperimentForm {
+    /// Names the record and the report's folder. Default: the file's name without its ending.
+    pub(super) name: Option<Name>,
+    /// What the experiment asks, for the reader of the report.
+    pub(super) description: Option<String>,
+    /// What is measured: a path, a folder (every `.onnx` file below it), a glob, or a list of these and of entries.
+    /// Paths are relative to this file; a name defaults to the file's name without its ending.
+    pub(super) models: OneOrMany<ModelEntry>,
+    /// In place of models: whole programs, each as one would type it, or with settings. The first is the baseline.
+    pub(super) commands: OneOrMany<CommandEntry>,
+    /// The folder of every command that has none of its own, relative to this file. Default: the folder of this file.
+    pub(super) cwd: Option<String>,
+    /// A shell command once before anything is measured, for every command that has none of its own.
+    pub(super) setup: Option<String>,
+    /// A shell command before every execution, outside the clock, for every command that has none of its own.
+    pub(super) prepare: Option<String>,
+    /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
+    /// point named `default` that sets nothing.
+    pub(super) inputs: Option<Inputs>,
+    /// How the models are run: a precision, or an entry with settings.
+    pub(super) variants: OneOrMany<VariantEntry>,
+    /// Where, and through which provider: `cpu`, `cuda` (short for `cuda:0`), `tensorrt:1` ... ONNX Runtime's own names
+    /// are understood. `openvino` is `openvino:CPU`; it has `GPU` and `NPU` too. Cells of a device that is not there are
+    /// skipped, with the reason.
+    #[schemars(example = "cuda:0")]
+    pub(super) devices: OneOrMany<String>,
+    /// Execution providers in libraries of their own, instead of or in addition to those that perfrun fetches: a name,
+    /// which `devices` can use, and the file, relative to this one.
+    pub(super) plugins: Ordered<String>,
+    /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
+    /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.
+    pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
+    /// Fresh processes for each cell: a number, or `auto`: as many as the verdicts need, from 8 to 32; `{ min, max }` sets
+    /// the bounds. Fewer than 5 give no interval and no verdict.
+    pub(super) runs: RunsForm,
+    /// Seed of the order, of the inputs and of the statistics.
+    pub(super) seed: u64,
+    /// Changes to the product of models, inputs, variants, devices and runtimes.
+    pub(super) matrix: MatrixForm,
+    /// How one run warms up, samples and stops, and in which order the runs come.
+    pub(super) measure: MeasureForm,
+    /// What is compared with what, and how strictly.
+    pub(super) compare: CompareForm,
+    /// Time limit for the whole record. What does not fit is reported before anything is measured.
+    pub(super) budget: Option<DurationText>,
+    /// Conditions that this machine must meet; otherwise perfrun refuses to measure.
+    pub(super) require: RequireForm,
+    /// Numbers of your own, by name: what a program, a command or a `score` command reports. Goals, choices, gates, tables
+    /// and histories take them like any other metric.
+    pub(super) metrics: Ordered<MetricForm>,
+    /// A question that the report answers: which cell is best among those that keep within bounds.
+    pub(super) choose: Option<ChooseForm>,
+    /// Goals, judged by interval and shown at the top of the report. perfrun exits with 4 if one is missed.
+    #[schemars(length(min = 1))]
+    pub(super) goals: Vec<GoalForm>,
+    /// Whether a goal that is undecided counts as missed.
+    pub(super) goals_strict: bool,
+    /// What must not become worse from one commit to the next; otherwise `perfrun diff --gate` exits with 4.
+    #[schemars(length(min = 1))]
+    pub(super) gate: Vec<GateForm>,
+    /// Metrics that the report weighs against each other, two or more: which cells nothing else dominates. Default: the
+    /// first two of what `choose` names, `latency`, the accuracy where it is known, and `peak_rss`.
+    #[schemars(length(min = 2))]
+    pub(super) pareto: Vec<MetricText>,
+    /// How far outputs may be from the reference's, by precision or by variant. Cells beyond the limits are marked, and
+    /// never called best.
+    pub(super) fidelity: Ordered<FidelityForm>,
+    /// Real data for every model that has none of its own: with labels, accuracy is reported next to speed.
+    pub(super) dataset: Option<DatasetForm>,
+    /// Tables that the report shows beside its own.
+    #[schemars(length(min = 1))]
+    pub(super) tables: Vec<TableForm>,
+    /// What executes the models.
+    pub(super) backend: BackendForm,
+}
+
+impl Default for ExperimentForm {
+    fn default() -> Self {
+        ExperimentForm {
+            name: None,
+            description: None,
+            models: OneOrMany::Many(Vec::new()),
+            commands: OneOrMany::Many(Vec::new()),
+            cwd: None,
+            setup: None,
+            prepare: None,
+            inputs: None,
+            variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
+            devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),
+            plugins: Ordered::default(),
+            runtimes: None,
+            runs: RunsForm::Auto,
+            seed: 42,
+            matrix: MatrixForm::default(),
+            measure: MeasureForm::default(),
+            compare: CompareForm::default(),
+            budget: None,
+            require: RequireForm::default(),
+            metrics: Ordered::default(),
+            choose: None,
+            goals: Vec::new(),
+            goals_strict: false,
+            gate: Vec::new(),
+            pareto: Vec::new(),
+            fidelity: Ordered::default(),
+            dataset: None,
+            tables: Vec::new(),
+            backend: BackendForm::Plain(Backend::Onnxruntime),
+        }
+    }
+}
+
+/// Changes to the product of models, inputs, variants, devices and runtimes: first `zip`, then `exclude`, then `include`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "matrix")]
+pub(super) struct MatrixForm {
+    /// Every combination, or the baseline and what differs from it in one thing alone.
+    pub(super) design: Combine,
+    /// Groups of axes that advance together and count as one. They need the same number of entries; an axis can be in one
+    /// group only.
+    #[schemars(inner(length(min = 2)))]
+    pub(super) zip: Vec<Vec<Axis>>,
+    /// Cells to leave out.
+    pub(super) exclude: Vec<SelectorForm>,
+    /// Cells to add. An axis that has one entry may be left out.
+    pub(super) include: Vec<SelectorForm>,
+}
+
+/// A map from an axis or a dimension to patterns.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct SelectorForm(pub(super) Ordered<OneOrMany<Pattern>>);
+
+impl JsonSchema for SelectorForm {
+    fn schema_name() -> Cow<'static, str> {
+        "selector".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let patterns = <OneOrMany<Pattern>>::json_schema(generator);
+        let described = |text: &str| {
+            let mut schema = patterns.clone();
+            schema.insert("description".to_owned(), text.into());
+            schema
+        };
+        let by_axis: serde_json::Map<_, _> =
+            Axis::ALL.into_iter().map(|axis| (axis.singular().to_owned(), json!(described(axis.selects())))).collect();
+        json_schema!({
+            "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
+            "type": "object",
+            "minProperties": 1,
+            "examples": [{ "variant": "fp32" }],
+            "properties": by_axis,
+            "additionalProperties": patterns,
+        })
+    }
+}

@@ -1,0 +1,311 @@
+//! Whole commands: an iteration starts a process and waits for its end.
+//!
+//! Starting it is part of what is timed. Its output is thrown away, unless the specification declares metrics that it may
+//! print; what it says on standard error goes to the worker's own, which the parent keeps, bounded, for the case that it
+//! fails. No shell is between, unless the words are one's.
+
+mod kind;
+mod printed;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use reading::plain_file;
+
+pub(crate) use kind::CommandKind;
+use printed::Printed;
+
+use super::{Backend, Failure, FailureKind, Phase, Placement};
+use base::machine::probe::{self, Usage};
+use base::metric::OwnMetric;
+use experiment::Command;
+use files::array::Array;
+
+/// One command, run again and again.
+#[derive(Debug)]
+pub(crate) struct CommandBackend {
+    command: Command,
+    process: std::process::Command,
+    /// What the children of this process used before the next execution.
+    before: Children,
+    /// What all executions used.
+    used: Children,
+    /// What the first execution was seen to hold at most.
+    seen_bytes: Option<u64>,
+    /// Whether an execution was watched.
+    is_watched: bool,
+    /// Why the next execution cannot begin.
+    unprepared: Option<Failure>,
+    /// What executions print, where the specification declares metrics.
+    printed: Option<Printed>,
+}
+
+impl CommandBackend {
+    /// Ready to be started.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for what it prints.
+    pub(super) fn new(command: Command, metrics: &[OwnMetric]) -> Result<Self, Failure> {
+        let in_memory = |error: io::Error| failure(format!("no memory for what it prints: {error}"));
+        let printed = (!metrics.is_empty()).then(|| Printed::of(metrics)).transpose();
+        let printed = printed.map_err(in_memory)?;
+        let stdout = printed.as_ref().map_or(Ok(Stdio::null()), Printed::stdout).map_err(in_memory)?;
+        let mut process = command.process(&command.words);
+        process.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::inherit());
+        let (before, used) = (Children::now(), Children::default());
+        let (seen_bytes, is_watched, unprepared) = (None, false, None);
+        Ok(CommandBackend { command, process, before, used, seen_bytes, is_watched, unprepared, printed })
+    }
+
+    /// Runs what comes before an execution, and opens its input from the beginning.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        if let Some(text) = &self.command.prepare {
+            let mut process = self.command.process(&Command::of_shell(text));
+            let status = process.stdin(Stdio::null()).stdout(Stdio::null()).status();
+            let status = status.map_err(|error| failure(format!("cannot start `prepare`: {error}")))?;
+            if !status.success() {
+                return Err(failure(format!("`prepare` {}", ended(status))));
+            }
+        }
+        if let Some(path) = &self.command.input {
+            let file = plain_file::open(path);
+            self.process.stdin(file.map_err(|error| failure(format!("cannot open {}: {error}", path.display())))?);
+        }
+        Ok(())
+    }
+}
+
+impl Backend for CommandBackend {
+    fn load(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn bind(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// It is fed nothing, and gives nothing that could be compared.
+    fn input_sets(&self) -> usize {
+        0
+    }
+
+    fn pauses(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
+        if let Some(printed) = &mut self.printed {
+            printed.take().map_err(failure)?;
+            printed.counts = phase == Phase::Measure;
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, _input_set: usize) {
+        let printed = self.printed.as_mut().map_or(Ok(()), Printed::take);
+        self.unprepared = printed.map_err(failure).and_then(|()| self.prepare()).err();
+        self.before = Children::now();
+    }
+
+    fn iterate(&mut self, times: u32) -> Result<(), Failure> {
+        if let Some(failure) = self.unprepared.take() {
+            return Err(failure);
+        }
+        for _ in 0..times {
+            let status = self.process.spawn().and_then(|mut child| {
+                if !std::mem::replace(&mut self.is_watched, true) {
+                    self.seen_bytes = watch(&mut child)?;
+                }
+                child.wait()
+            });
+            let status =
+                status.map_err(|error| failure(format!("cannot start `{}`: {error}", self.command.words[0])))?;
+            let after = Children::now();
+            self.used.add(&self.before, &after);
+            self.before = after;
+            if !status.code().is_some_and(|code| self.command.exit_codes.contains(&code)) {
+                return Err(failure(format!("the command {}", ended(status))));
+            }
+        }
+        Ok(())
+    }
+
+    fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
+        self.printed.as_mut().map_or(Ok(BTreeMap::new()), Printed::medians).map_err(failure)
+    }
+
+    fn feed(&mut self, _inputs: &[Array]) -> Result<(), Failure> {
+        Err(Failure::new(FailureKind::Internal, "a command is fed no arrays"))
+    }
+
+    fn outputs(&mut self) -> Result<Vec<Array>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::default()
+    }
+
+    fn usage(&self) -> Usage {
+        // A process has the peak of whoever started it until its own is larger.
+        let own = probe::usage().peak_resident_bytes;
+        Usage {
+            peak_resident_bytes: self.used.peak_bytes.filter(|peak| Some(*peak) > own).max(self.seen_bytes),
+            cpu_time_ns: Some(self.used.user_ns + self.used.system_ns),
+            parts_ns: Some([self.used.user_ns, self.used.system_ns]),
+        }
+    }
+}
+
+/// Looks at a process until it ends: the largest resident set that was seen. Only of an execution that does not count.
+fn watch(child: &mut Child) -> io::Result<Option<u64>> {
+    const PAUSE: Duration = Duration::from_micros(100);
+    let (id, mut peak) = (child.id().to_string(), None);
+    while child.try_wait()?.is_none() {
+        peak = peak.max(probe::peak_resident_bytes(&id));
+        std::thread::sleep(PAUSE);
+    }
+    Ok(peak)
+}
+
+/// What children of this process used that have ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Children {
+    user_ns: u64,
+    system_ns: u64,
+    /// The largest resident set of any of them.
+    peak_bytes: Option<u64>,
+}
+
+impl Children {
+    fn now() -> Self {
+        let nanos = |time: TimeVal| u64::try_from(time.num_nanoseconds()).unwrap_or(0);
+        // It cannot fail for a process's own children.
+        getrusage(UsageWho::RUSAGE_CHILDREN).map_or_else(
+            |_| Children::default(),
+            |usage| Children {
+                user_ns: nanos(usage.user_time()),
+                system_ns: nanos(usage.system_time()),
+                peak_bytes: u64::try_from(usage.max_rss()).ok().map(|kibibytes| kibibytes * 1024),
+            },
+        )
+    }
+
+    /// Adds what was used in between; a peak counts where it is higher than all before it.
+    fn add(&mut self, before: &Children, after: &Children) {
+        self.user_ns += after.user_ns.saturating_sub(before.user_ns);
+        self.system_ns += after.system_ns.saturating_sub(before.system_ns);
+        if after.peak_bytes > before.peak_bytes {
+            self.peak_bytes = after.peak_bytes;
+        }
+    }
+}
+
+fn failure(message: String) -> Failure {
+    Failure::new(FailureKind::Command, message)
+}
+
+/// How a process ended that should have ended otherwise.
+fn ended(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+            format!("was killed by signal {signal} ({name})")
+        }
+        (None, code) => format!("ended with exit code {}", code.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::metric::{Direction, ToldBy};
+
+    fn backend(words: &[&str], change: impl FnOnce(&mut Command)) -> CommandBackend {
+        reporting(words, &[], change)
+    }
+
+    fn reporting(words: &[&str], metrics: &[OwnMetric], change: impl FnOnce(&mut Command)) -> CommandBackend {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut command = Command { words, folder: "/".into(), exit_codes: vec![0], ..Command::default() };
+        change(&mut command);
+        CommandBackend::new(command, metrics).expect("memory")
+    }
+
+    fn run(mut backend: CommandBackend) -> Result<Usage, String> {
+        backend.select(0);
+        backend.iterate(1).map_err(|failure| failure.message)?;
+        Ok(backend.usage())
+    }
+
+    #[test]
+    fn a_command_is_run_without_a_shell() {
+        assert!(run(backend(&["true"], |_| {})).is_ok());
+        assert_eq!(run(backend(&["false"], |_| {})), Err("the command ended with exit code 1".to_owned()));
+        assert!(run(backend(&["false"], |command| command.exit_codes = vec![0, 1])).is_ok());
+        let killed = run(backend(&["sh", "-c", "kill -9 $$"], |_| {}));
+        assert_eq!(killed, Err("the command was killed by signal 9 (SIGKILL)".to_owned()));
+        let absent = run(backend(&["/no/such/program"], |_| {})).expect_err("it is not there");
+        assert!(absent.starts_with("cannot start `/no/such/program`"), "{absent}");
+    }
+
+    #[test]
+    fn each_execution_finds_what_was_prepared_and_reads_its_input_from_the_start() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("in"), "a\n").expect("a file");
+        let check = "read line && [ \"$line\" = \"$WANTED\" ] && rm fresh";
+        let mut both = backend(&["sh", "-c", check], |command| {
+            command.folder = folder.path().to_owned();
+            command.prepare = Some("touch fresh".to_owned());
+            command.input = Some(folder.path().join("in"));
+            command.env.insert("WANTED".to_owned(), "a".to_owned());
+        });
+        for _ in 0..3 {
+            both.select(0);
+            both.iterate(1).expect("prepared");
+        }
+        let failed = run(backend(&["true"], |command| command.prepare = Some("exit 7".to_owned())));
+        assert_eq!(failed, Err("`prepare` ended with exit code 7".to_owned()));
+    }
+
+    #[test]
+    fn what_counted_executions_print_is_reported_as_its_median() {
+        let count = "n=$(cat n); echo $((n+1)) > n; echo starting; echo \"{\\\"score\\\": $n, \\\"other\\\": 1}\"";
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("n"), "1").expect("a file");
+        let metrics = ["score", "absent"]
+            .map(|name| OwnMetric::declare(name, None, Direction::Neutral, ToldBy::EachRun).expect("a name"));
+        let mut counted =
+            reporting(&["sh", "-c", count], &metrics, |command| command.folder = folder.path().to_owned());
+        for (phase, executions) in [(Phase::Warm, 2), (Phase::Measure, 2), (Phase::Measure, 1)] {
+            counted.begin(phase).expect("it begins");
+            for _ in 0..executions {
+                counted.select(0);
+                counted.iterate(1).expect("it runs");
+            }
+        }
+        assert_eq!(counted.reported(), Ok(BTreeMap::from([("score".to_owned(), 4.0)])), "of 3, 4 and 5");
+    }
+
+    #[test]
+    fn the_peak_is_that_of_the_command() {
+        let count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let peak = run(backend(&["sh", "-c", count], |_| {})).expect("it runs").peak_resident_bytes;
+        assert!(peak.is_some() && peak < Some(8 << 20), "{peak:?} is more than a shell needs");
+    }
+
+    #[test]
+    fn what_a_command_uses_is_its_own() {
+        let mut used = Children::default();
+        let at = |user_ns, peak_bytes| Children { user_ns, system_ns: 0, peak_bytes: Some(peak_bytes) };
+        used.add(&at(10, 5), &at(30, 9));
+        used.add(&at(100, 20), &at(101, 20));
+        assert_eq!((used.user_ns, used.peak_bytes), (21, Some(9)), "what ran in between is not counted");
+    }
+}

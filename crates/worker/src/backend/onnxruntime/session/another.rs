@@ -1,0 +1,52 @@
+//! What runs the same model beside a session, on a thread of its own.
+#![expect(unsafe_code, reason = "the runtime's objects go to another thread")]
+
+use std::sync::Arc;
+
+use super::{OnnxRuntime, input_pool, open_stream};
+use crate::backend::onnxruntime::replay::Replay;
+use crate::backend::{Backend, Caller, Failure};
+
+/// A backend that is used by one thread, and not by the one that made it.
+struct OnAnotherThread(OnnxRuntime);
+
+// SAFETY: nothing that it holds is bound to a thread: sessions, values, bindings and options of ONNX Runtime may be used
+// from any, one call at a time, and `Run` of a session from several at once. A stream is `Send` by its trait, and its own.
+unsafe impl Send for OnAnotherThread {}
+
+impl OnAnotherThread {
+    fn run(&mut self, set: usize, times: u32) -> Result<(), Failure> {
+        self.0.select(set);
+        self.0.iterate(times)
+    }
+}
+
+/// As [`Backend::another`]. The plan leaves out cells of devices for which this is not known to measure rightly.
+pub(super) fn another(own: &OnnxRuntime, shares_session: bool) -> Result<Caller, Failure> {
+    let (pool, input_pool_bytes) = input_pool(&own.tensors, own.pool.len())?;
+    let mut another = OnnxRuntime {
+        environment: own.environment.clone(),
+        library: own.library.clone(),
+        model: own.model.clone(),
+        settings: own.settings.clone(),
+        tensors: own.tensors.clone(),
+        pool,
+        wanted_outputs: own.wanted_outputs.clone(),
+        session: own.session.as_ref().filter(|_| shares_session).map(Arc::clone),
+        outputs: Vec::new(),
+        bindings: Vec::new(),
+        host_call: None,
+        stream: open_stream(&own.settings)?,
+        options: Vec::new(),
+        replay: Replay::NotAsked,
+        selected: 0,
+        input_pool_bytes,
+        traces: None,
+    };
+    if another.session.is_none() {
+        another.load()?;
+    }
+    another.bind()?;
+    let mut another = OnAnotherThread(another);
+    Ok(Box::new(move |set, times| another.run(set, times)))
+}

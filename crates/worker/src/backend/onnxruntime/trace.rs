@@ -1,0 +1,434 @@
+//! ONNX Runtime's trace -> the time of every node in every inference.
+//!
+//! Input: trace events as JSON, of a session or of single runs. Output: a [`Trace`].
+//!
+//! - Events are a tree by containment in time on each thread: older versions write an event when it ends, newer ones sort by
+//!   start. A node's own time is its event less the events in it, since `If`, `Loop` and `Scan` hold their bodies.
+//! - Starts and durations are whole microseconds, rounded down, so that the computed end of an event is never after its
+//!   true one: what follows never starts before it, and what it holds may seem to end one microsecond after it.
+//! - No field says which graph a node is in, and names and indices repeat in bodies. A node is identified by both and by the
+//!   node that it runs in.
+//! - Shapes and bytes are those of the first inference: later ones take one block for all that the runtime planned.
+//! - The event of a node on another device holds the time that the host took to launch it. `Kernel` events hold its time on
+//!   the device; only some builds write them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, BufReader, Read, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use reading::plain_file;
+use serde::Deserializer;
+use serde::de::{SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::error::Category;
+
+use super::placement::CPU;
+use crate::backend::trace::{Arena, Node, Trace, TracedNode};
+use crate::backend::{Failure, FailureKind};
+
+/// After so many events the profiler drops the rest.
+const MOST_EVENTS: usize = 1_000_000;
+
+/// What the name of a node's event ends in.
+const NODE: &str = "_kernel_time";
+
+/// Operators that copy between host and device; the runtime adds them, and they wait for the copy.
+pub(super) const COPIES: [&str; 2] = ["MemcpyToHost", "MemcpyFromHost"];
+
+/// The last `inferences` of a trace, of which a compressed copy is kept where there is room.
+///
+/// # Errors
+///
+/// A file that cannot be read, and a trace that cannot be used.
+pub fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Result<Trace, Failure> {
+    let failed =
+        |error: &dyn fmt::Display| Failure::new(FailureKind::Internal, format!("the profiler's trace: {error}"));
+    let mut events = Events::default();
+    let opened = plain_file::open(file).map_err(|error| failed(&error))?;
+    events.read(opened).map_err(|error| failed(&error))?;
+    let warmup = events.warmup(inferences);
+    let trace = events.last(inferences).map_err(|error| failed(&error))?;
+    // What is known does not depend on the copy.
+    let _not_kept = keep.map(|keep| copy(file, &warmup, keep));
+    Ok(trace)
+}
+
+/// Writes a trace without its warm-up, which would be most of it, compressed.
+fn copy(file: &Path, warmup: &Range<i64>, to: &Path) -> io::Result<()> {
+    let file = plain_file::open(file)?;
+    plain_file::replace(to, |to| {
+        let mut to = zstd::Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+        let (mut separator, mut written) = ("[\n", Ok(()));
+        each(file, |event| {
+            let is_kept = event["ts"].as_i64().is_some_and(|start| !warmup.contains(&start));
+            if is_kept && written.is_ok() {
+                let before = to.write_all(separator.as_bytes());
+                written = before.and_then(|()| Ok(serde_json::to_writer(&mut to, &event)?));
+                separator = ",\n";
+            }
+        })?;
+        written?;
+        to.write_all(b"\n]\n")?;
+        to.finish().map(drop)
+    })
+}
+
+/// Reads the array event by event: a trace may be hundreds of megabytes.
+fn each(file: impl Read, take: impl FnMut(Value)) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(file));
+    json.deserialize_seq(Each(take))?;
+    json.end()
+}
+
+struct Each<F>(F);
+
+impl<'de, F: FnMut(Value)> Visitor<'de> for Each<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut events: A) -> Result<(), A::Error> {
+        while let Some(event) = events.next_element()? {
+            (self.0)(event);
+        }
+        Ok(())
+    }
+}
+
+/// Why a trace cannot be used, a fragment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TraceError {
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    #[error("it is not valid JSON: {0}; before 1.31.0, ONNX Runtime does not escape the names of nodes")]
+    Unescaped(String),
+    #[error("it is empty or cut off")]
+    Cut,
+    #[error("ONNX Runtime drops events after {MOST_EVENTS}, and the trace has reached that")]
+    Dropped,
+    #[error("it has {found} inferences, not {wanted}")]
+    Inferences { found: usize, wanted: usize },
+    #[error("it has no nodes")]
+    NoNodes,
+}
+
+/// What is kept of an event, since there may be a million.
+#[derive(Clone, Copy)]
+struct Event {
+    thread: i64,
+    start: i64,
+    end: i64,
+    what: What,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// An inference.
+    Run,
+    /// A node, by its place among what was told of nodes; it is known to hold others.
+    Node { told: usize, holds: bool, live_bytes: Option<u64> },
+    /// Time on a device, of the nodes of this name.
+    Kernel { parent: usize },
+}
+
+impl Event {
+    /// By start. What holds others comes before them where both start in the same microsecond, and so does what is longer.
+    fn order(&self) -> impl Ord + use<> {
+        let (told, holds, live_bytes) = match self.what {
+            What::Node { told, holds, live_bytes } => (told, holds, live_bytes),
+            What::Run | What::Kernel { .. } => (0, false, None),
+        };
+        (self.start, !holds, Reverse(self.end), told, live_bytes, self.thread)
+    }
+
+    fn microseconds(&self) -> f64 {
+        self.end.saturating_sub(self.start) as f64
+    }
+}
+
+/// What tells nodes of one graph apart: name, operator and place.
+type Identity<'a> = (&'a str, &'a str, &'a str);
+
+/// What an event tells of a node: the same for nearly all events of a node.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Told {
+    /// As if it ran in no other, and without what is different in each execution.
+    node: Node,
+    /// Its place in its graph.
+    index: String,
+}
+
+impl Told {
+    fn of(name: &str, arguments: &Value) -> Self {
+        let text = |key| text(arguments, key).to_owned();
+        let number = |key| bytes(arguments, key).unwrap_or(0);
+        let node = Node {
+            path: name.to_owned(),
+            operator: text("op_name"),
+            provider: text("provider"),
+            inputs: shapes(&arguments["input_type_shape"]),
+            outputs: shapes(&arguments["output_type_shape"]),
+            output_bytes: number("output_size"),
+            parameter_bytes: number("parameter_size"),
+            live_bytes: None,
+        };
+        Told { node, index: text("node_index") }
+    }
+
+    fn identity(&self) -> Identity<'_> {
+        (&self.node.path, &self.node.operator, &self.index)
+    }
+
+    fn is_launch(&self) -> bool {
+        self.node.provider != CPU && !COPIES.contains(&self.node.operator.as_str())
+    }
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    object[key].as_str().unwrap_or_default()
+}
+
+/// A number of bytes, which is written as a text.
+fn bytes(arguments: &Value, key: &str) -> Option<u64> {
+    arguments[key].as_str()?.parse().ok()
+}
+
+/// `float[1,3]` of `[{"float":[1,3]},{"int64":[]}]`, and so on; anything else is nothing.
+fn shapes(told: &Value) -> Vec<String> {
+    let shape = |(element, sizes): (&String, &Value)| {
+        let sizes: Vec<String> =
+            sizes.as_array()?.iter().filter_map(Value::as_i64).map(|size| size.to_string()).collect();
+        Some(format!("{element}[{}]", sizes.join(",")))
+    };
+    told.as_array().into_iter().flatten().filter_map(Value::as_object).flatten().filter_map(shape).collect()
+}
+
+/// Every event of one or several files.
+#[derive(Default)]
+pub(super) struct Events {
+    read: usize,
+    were_dropped: bool,
+    events: Vec<Event>,
+    told: HashMap<Told, usize>,
+    parents: HashMap<String, usize>,
+    /// What is known of the arena, and from a node of when.
+    arena: Option<(i64, Arena)>,
+}
+
+impl Events {
+    /// Adds the events of a file.
+    ///
+    /// # Errors
+    ///
+    /// What is not JSON, or is cut.
+    pub(super) fn read(&mut self, file: impl Read) -> Result<(), TraceError> {
+        each(file, |event| self.add(&event)).map_err(|error| match error.classify() {
+            Category::Eof => TraceError::Cut,
+            // The runtime writes an event a line.
+            Category::Syntax if error.line() > 1 => TraceError::Unescaped(error.to_string()),
+            _ => TraceError::Unreadable(error.to_string()),
+        })
+    }
+
+    fn add(&mut self, event: &Value) {
+        self.read += 1;
+        self.were_dropped |= self.read >= MOST_EVENTS;
+        let (name, arguments) = (text(event, "name"), &event["args"]);
+        let what = match text(event, "cat") {
+            _ if self.were_dropped => return,
+            "Session" if name == "model_run" => What::Run,
+            "Session" if name == "profile_truncated" => {
+                self.were_dropped = true;
+                return;
+            }
+            "Node" => match name.strip_suffix(NODE) {
+                Some(name) => self.node(name, arguments),
+                // Older versions write fences around a node.
+                None => return,
+            },
+            "Kernel" => {
+                let next = self.parents.len();
+                What::Kernel { parent: *self.parents.entry(text(arguments, "parent_name").to_owned()).or_insert(next) }
+            }
+            _ => return,
+        };
+        // The profiler writes whole microseconds: other events are not its own.
+        if let (Some(start), Some(duration)) = (event["ts"].as_i64(), event["dur"].as_i64()) {
+            let thread = event["tid"].as_i64().unwrap_or(0);
+            self.look_at_arena(start, arguments);
+            self.events.push(Event { thread, start, end: start.saturating_add(duration.max(0)), what });
+        }
+    }
+
+    /// What was in use before the first node, and the most that was held; older versions tell nothing.
+    fn look_at_arena(&mut self, start: i64, arguments: &Value) {
+        let number = |key| text(arguments, key).parse::<i64>().ok();
+        let after = number("mem_bytes_requested_in_use").zip(number("mem_requested_in_use_delta"));
+        let (Some((after, added)), Some(held)) = (after, number("mem_arena_held")) else { return };
+        let [before_bytes, held_bytes] = [after.saturating_sub(added), held].map(|bytes| bytes.max(0) as u64);
+        let (first, arena) = self.arena.get_or_insert((start, Arena { before_bytes, held_bytes }));
+        arena.held_bytes = arena.held_bytes.max(held_bytes);
+        if start < *first {
+            (*first, arena.before_bytes) = (start, before_bytes);
+        }
+    }
+
+    fn node(&mut self, name: &str, arguments: &Value) -> What {
+        let told = Told::of(name, arguments);
+        let holds = ["If", "Loop", "Scan"].contains(&told.node.operator.as_str());
+        let next = self.told.len();
+        let told = *self.told.entry(told).or_insert(next);
+        What::Node { told, holds, live_bytes: bytes(arguments, "mem_bytes_requested_in_use") }
+    }
+
+    /// The inferences in the order in which they began.
+    fn runs(&self) -> Vec<Event> {
+        let mut runs: Vec<Event> = self.events.iter().filter(|event| event.what == What::Run).copied().collect();
+        runs.sort_by_key(|run| (run.start, run.end));
+        runs
+    }
+
+    /// When what is between the first inference and the last ones began and ended.
+    fn warmup(&self, inferences: usize) -> Range<i64> {
+        let runs = self.runs();
+        let start = |run: usize| runs.get(run).map_or(i64::MAX, |run| run.start);
+        start(1)..start(runs.len().saturating_sub(inferences))
+    }
+
+    /// What ran in all inferences.
+    ///
+    /// # Errors
+    ///
+    /// As [`Events::last`].
+    pub(super) fn all(self) -> Result<Trace, TraceError> {
+        let inferences = self.runs().len();
+        self.last(inferences)
+    }
+
+    /// What ran in the last `inferences`.
+    ///
+    /// # Errors
+    ///
+    /// Events that the profiler dropped, fewer inferences, and no node in them.
+    pub(super) fn last(self, inferences: usize) -> Result<Trace, TraceError> {
+        if self.were_dropped {
+            return Err(TraceError::Dropped);
+        }
+        let runs = self.runs();
+        let Some(first) = runs.len().checked_sub(inferences) else {
+            return Err(TraceError::Inferences { found: runs.len(), wanted: inferences });
+        };
+        let Events { mut events, told, parents, arena, .. } = self;
+        // Their order in the file means nothing.
+        let mut told: Vec<(Told, usize)> = told.into_iter().collect();
+        told.sort_unstable();
+        let mut ranks = vec![0; told.len()];
+        told.iter().enumerate().for_each(|(rank, (_, read))| ranks[*read] = rank);
+        for event in &mut events {
+            if let What::Node { told, .. } = &mut event.what {
+                *told = ranks[*told];
+            }
+        }
+        events.sort_unstable_by_key(Event::order);
+        let mut found = Found { told: &told, inferences, places: HashMap::new(), nodes: Vec::new() };
+        for (place, run) in runs.iter().enumerate().filter(|(place, _)| *place == 0 || *place >= first) {
+            // What it ends with may start a microsecond after its computed end.
+            let end = run.end.saturating_add(2).min(runs.get(place + 1).map_or(i64::MAX, |next| next.start));
+            let from = events.partition_point(|event| event.start < run.start);
+            let to = events.partition_point(|event| event.start < end);
+            found.add(place.checked_sub(first), &events[from..to]);
+        }
+        found.put_kernels(&runs[first..], &events, &parents);
+        found.nodes.retain(|traced| traced.executions > 0);
+        let arena = arena.map(|(_, arena)| arena);
+        if found.nodes.is_empty() { Err(TraceError::NoNodes) } else { Ok(Trace { nodes: found.nodes, arena }) }
+    }
+}
+
+/// The nodes found so far.
+struct Found<'a> {
+    told: &'a [(Told, usize)],
+    inferences: usize,
+    /// Where a node is, by the place of the one that it runs in.
+    places: HashMap<(Option<usize>, Identity<'a>), usize>,
+    nodes: Vec<TracedNode>,
+}
+
+/// A node that is running.
+struct Open {
+    place: usize,
+    end: i64,
+}
+
+impl<'a> Found<'a> {
+    /// Adds the events of one inference, in order; those of one that does not count tell what nodes there are.
+    fn add(&mut self, inference: Option<usize>, events: &[Event]) {
+        let mut threads: HashMap<i64, Vec<Open>> = HashMap::new();
+        for event in events {
+            let What::Node { told, live_bytes, .. } = event.what else { continue };
+            let open = threads.entry(event.thread).or_default();
+            while open.last().is_some_and(|outer| outer.end <= event.start) {
+                open.pop();
+            }
+            let outer = open.last().map(|outer| outer.place);
+            let place = self.place(outer, told, live_bytes);
+            open.push(Open { place, end: event.end });
+            let Some(inference) = inference else { continue };
+            let own = event.microseconds();
+            self.nodes[place].executions += 1;
+            self.nodes[place].self_us[inference] += own;
+            if let Some(outer) = outer {
+                let held = &mut self.nodes[outer].self_us[inference];
+                *held = (*held - own).max(0.0);
+            }
+        }
+    }
+
+    fn place(&mut self, outer: Option<usize>, told: usize, live_bytes: Option<u64>) -> usize {
+        let told = &self.told[told].0;
+        *self.places.entry((outer, told.identity())).or_insert_with(|| {
+            // Nodes in others allocate within these.
+            let live_bytes = live_bytes.filter(|_| outer.is_none());
+            let mut node = Node { live_bytes, ..told.node.clone() };
+            if let Some(outer) = outer {
+                node.path = format!("{}/{}", self.nodes[outer].node.path, node.path);
+            }
+            let self_us = vec![0.0; self.inferences];
+            self.nodes.push(TracedNode { node, executions: 0, self_us, is_launch: told.is_launch() });
+            self.nodes.len() - 1
+        })
+    }
+
+    /// Puts times on a device in place of launches, where only one node has the name. A kernel may start when its inference
+    /// has ended on the host, so those are shared out among the inferences by the starts of these.
+    fn put_kernels(&mut self, runs: &[Event], events: &[Event], parents: &HashMap<String, usize>) {
+        if parents.is_empty() {
+            return;
+        }
+        let mut launches: HashMap<usize, Vec<usize>> = HashMap::new();
+        for ((_, (name, ..)), place) in self.places.iter().filter(|(_, place)| self.nodes[**place].is_launch) {
+            if let Some(parent) = parents.get(&format!("{name}{NODE}")) {
+                launches.entry(*parent).or_default().push(*place);
+            }
+        }
+        for event in events {
+            let What::Kernel { parent } = event.what else { continue };
+            let after = runs.partition_point(|run| run.start <= event.start);
+            if let (Some([place]), Some(inference)) = (launches.get(&parent).map(Vec::as_slice), after.checked_sub(1)) {
+                let traced = &mut self.nodes[*place];
+                if std::mem::take(&mut traced.is_launch) {
+                    traced.self_us.fill(0.0);
+                }
+                traced.self_us[inference] += event.microseconds();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

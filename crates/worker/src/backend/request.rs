@@ -1,0 +1,127 @@
+//! What a worker is asked to prepare: everything about one cell, with nothing left to choose.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use onnx::ElementType;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{BackendRequest, MockRequest};
+use base::metric::OwnMetric;
+use experiment::{Mock, Values};
+
+/// One cell, as the parent asks for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellRequest {
+    /// Readable path of the cell, for messages.
+    pub cell: String,
+    /// What executes the model.
+    pub backend: BackendRequest,
+    /// The inputs, with resolved shapes.
+    pub tensors: Vec<TensorRequest>,
+    /// Distinct input sets wanted; fewer where they would pass 64 MiB together.
+    pub input_sets: u32,
+    /// Shapes of the outputs by name, where the rehearsal found them constant; they are then allocated beforehand.
+    pub outputs: Option<BTreeMap<String, Vec<u64>>>,
+    /// Share by which every call is made slower, for positive controls; 0: not at all.
+    #[serde(default)]
+    pub slowdown: f64,
+    /// Bytes to write and read before every sample, so that it begins with cold caches; none where they stay warm.
+    #[serde(default)]
+    pub evict_bytes: Option<u64>,
+    /// Processors that the worker may use, set before anything is loaded; none: those that it starts with.
+    #[serde(default)]
+    pub cpus: Option<Vec<u32>>,
+    /// Whether it is loaded with the runtime's profiler, which slows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profiled: bool,
+    /// How many queries are served at once under a load.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub callers: u32,
+    /// They all call one session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_session: bool,
+    /// Metrics of the specification that may be reported, by their names and in their units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<OwnMetric>,
+}
+
+impl CellRequest {
+    /// One input set, on warm caches and wherever the worker starts.
+    pub fn new(cell: impl Into<String>, backend: BackendRequest, tensors: Vec<TensorRequest>) -> Self {
+        CellRequest {
+            cell: cell.into(),
+            backend,
+            tensors,
+            input_sets: 1,
+            outputs: None,
+            slowdown: 0.0,
+            evict_bytes: None,
+            cpus: None,
+            profiled: false,
+            callers: 1,
+            shares_session: false,
+            metrics: Vec::new(),
+        }
+    }
+
+    /// The same while cells of other devices run, which a script has to be told.
+    pub fn beside_others(mut self) -> Self {
+        if let BackendRequest::Mock(mock) = &mut self.backend {
+            mock.beside_others();
+        }
+        self
+    }
+
+    /// A script of the mock backend, without inputs and as it stands.
+    pub fn of_script(cell: &str, script: Mock) -> Self {
+        CellRequest::new(cell, BackendRequest::Mock(MockRequest::alone(script)), Vec::new())
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_one(callers: &u32) -> bool {
+    *callers == 1
+}
+
+/// One input tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TensorRequest {
+    /// Name in the model.
+    pub name: String,
+    /// Element type.
+    pub element: ElementType,
+    /// Resolved shape.
+    pub shape: Vec<u64>,
+    /// What fills it, if no file does.
+    pub values: Values,
+    /// A `.npy` file in the order of C whose items along the first dimension are what the input sets have, in turn.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// One seed for each input set.
+    pub seeds: Vec<u64>,
+}
+
+impl TensorRequest {
+    /// Random numbers, a set for each seed.
+    pub fn random(name: &str, element: ElementType, shape: &[u64], seeds: Vec<u64>) -> Self {
+        TensorRequest {
+            name: name.to_owned(),
+            element,
+            shape: shape.to_vec(),
+            values: Values::Random,
+            file: None,
+            seeds,
+        }
+    }
+
+    /// Number of elements.
+    pub(super) fn elements(&self) -> u64 {
+        self.shape.iter().fold(1, |product, length| product.saturating_mul(*length))
+    }
+}

@@ -1,0 +1,51 @@
+//! One run in one fresh process: the protocol, the child that speaks it, and the parent that listens.
+//!
+//! The parent sleeps on the pipe while the child measures. A crash, a kill or a hang of the child is one failed run.
+//! Neither side trusts the other: which answers belong to which command stands in one table, which both hold on to, and
+//! what a worker says is taken in only where it fits. Parent: [`run`] is one run from start to end, [`WorkerSession`]
+//! one of several at a time. Child: [`child::serve`].
+
+#![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
+
+pub mod backend;
+
+pub mod measure;
+
+mod activation_ranges;
+mod affinity;
+mod batches;
+pub mod child;
+pub mod command;
+mod driven;
+mod evaluate;
+mod exit;
+mod expected;
+mod group;
+pub mod interrupt;
+mod lines;
+mod loaded;
+pub mod lock;
+mod log;
+mod outputs;
+mod parent;
+mod pipe;
+pub mod printed;
+mod process;
+pub mod protocol;
+mod result;
+mod session;
+mod validator;
+
+pub use batches::Data;
+pub use batches::Feed;
+pub use interrupt::Interrupts;
+pub use outputs::read_outputs;
+pub use parent::{RunPlan, run};
+pub use pipe::Ended;
+pub use process::Launch;
+pub use protocol::Afterwards;
+pub use result::RunData;
+pub use result::WorkerRun;
+pub use session::StoppedAtOnce;
+pub use session::WorkerSession;
+pub use validator::overhear;

@@ -4,6 +4,7 @@
 //! written to a file again. Deliberately absent: arithmetic on arrays.
 
 mod cast;
+mod header;
 mod npy;
 mod npz;
 mod texts;

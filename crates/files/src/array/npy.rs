@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use npyz::{DType, Endianness, NpyHeader, Order};
 use onnx::ElementType;
 use reading::plain_file;
 
 use super::Array;
+use super::header::Header;
 use super::texts::{self, Stored};
 
 /// Why a file is no array that perfrun can use.
@@ -50,6 +50,9 @@ fn way_out(element: &str) -> &'static str {
 /// Larger than any memory: a damaged header rather than a wish.
 const MOST_BYTES: u64 = 1 << 40;
 
+/// Characters of a type that an error repeats: a structure may have any number of fields.
+const LONGEST_SHOWN: usize = 200;
+
 /// What an array is, without its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
@@ -75,7 +78,8 @@ pub struct NpyReader<R> {
     pub head: Head,
     path: PathBuf,
     reader: R,
-    order: Order,
+    /// Whether the first index is the fastest.
+    is_fortran: bool,
     is_big_endian: bool,
     /// How strings are stored, where it has strings.
     texts: Option<Stored>,
@@ -113,23 +117,25 @@ impl<R: Read> NpyReader<R> {
     /// [`ArrayError`]: a file that cannot be read, is damaged, or holds objects or structures.
     pub fn new(mut reader: R, path: &Path, name: String) -> Result<Self, ArrayError> {
         let format = |reason: String| ArrayError::Format { path: path.to_owned(), reason };
-        let unreadable = |error: io::Error| format(format!("array `{name}` is not in NumPy's format: {error}"));
-        let header = header_bytes(&mut reader).map_err(unreadable)?;
-        if !has_sane_shape(&header) {
+        let unreadable = |reason: String| format(format!("array `{name}` is not in NumPy's format: {reason}"));
+        let text = header_text(&mut reader).map_err(|error| unreadable(error.to_string()))?;
+        let header = Header::parse(&text).map_err(unreadable)?;
+        if !is_sane(&header.shape) {
             return Err(format(format!("array `{name}` has a shape too large for memory")));
         }
-        let header = NpyHeader::from_reader(header.as_slice()).map_err(unreadable)?;
-        let dtype = header.dtype();
-        let described = || ArrayError::Element { path: path.to_owned(), name: name.clone(), element: dtype.descr() };
-        let (element, is_big_endian, texts) = element_of(&dtype).ok_or_else(described)?;
-        let shape = header.shape().to_vec();
+        let described = || {
+            let element = header.described.chars().take(LONGEST_SHOWN).collect();
+            ArrayError::Element { path: path.to_owned(), name: name.clone(), element }
+        };
+        let (element, is_big_endian, texts) = element_of(&header).ok_or_else(described)?;
+        let Header { shape, is_fortran, .. } = header;
         let size = texts.map_or(element.size_bytes().unwrap_or(1), |texts| texts.width);
         let bytes = shape.iter().try_fold(size, |product, length| product.checked_mul(*length));
         if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
             return Err(format(format!("array `{name}` has the shape {shape:?}")));
         }
-        let (head, order, path) = (Head { name, element, shape }, header.order(), path.to_owned());
-        Ok(NpyReader { head, path, reader, order, is_big_endian, texts })
+        let (head, path) = (Head { name, element, shape }, path.to_owned());
+        Ok(NpyReader { head, path, reader, is_fortran, is_big_endian, texts })
     }
 
     /// Bytes of one element in the file.
@@ -150,7 +156,7 @@ impl<R: Read> NpyReader<R> {
         let Head { name, element, mut shape } = self.head.clone();
         let wanted = shape.first().map_or(1, |items| *items.min(&most_items));
         let item_bytes = self.item_bytes();
-        let content = if self.order == Order::Fortran {
+        let content = if self.is_fortran {
             let items = shape.first().copied().unwrap_or(1);
             let all = self.content(items.saturating_mul(item_bytes))?;
             let mut ordered = row_major(&all, &shape, self.element_bytes() as usize);
@@ -216,33 +222,36 @@ pub fn read_npy(path: &Path) -> Result<Array, ArrayError> {
     NpyReader::open(path)?.read(u64::MAX)
 }
 
-/// The magic number, the version, and the dictionary that follows them.
-fn header_bytes(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+/// The dictionary that follows the magic number, the version and its length.
+fn header_text(reader: &mut impl Read) -> io::Result<String> {
     const MAGIC: &[u8] = b"\x93NUMPY";
     const LONGEST: u64 = 1 << 20;
-    let mut bytes = Vec::new();
-    reader.take(8).read_to_end(&mut bytes)?;
-    if bytes.len() < 8 || !bytes.starts_with(MAGIC) {
-        return Err(io::Error::other("it does not start like a .npy file"));
+    let mut start = [0; 8];
+    reader.read_exact(&mut start).map_err(|_| io::Error::other("it does not start like a .npy file"))?;
+    let mut digits = [0; 4];
+    match start.strip_prefix(MAGIC) {
+        Some([1, 0]) => reader.read_exact(&mut digits[..2])?,
+        Some([2 | 3, 0]) => reader.read_exact(&mut digits)?,
+        Some([major, minor]) => return Err(io::Error::other(format!("its version {major}.{minor} is unknown"))),
+        _ => return Err(io::Error::other("it does not start like a .npy file")),
     }
-    let digits = if bytes[6] == 1 { 2 } else { 4 };
-    reader.take(digits).read_to_end(&mut bytes)?;
-    let length = bytes[8..].iter().rev().fold(0, |length, byte| length << 8 | u64::from(*byte));
+    let length = u64::from(u32::from_le_bytes(digits));
     if length > LONGEST {
         return Err(io::Error::other("its header is too long"));
     }
+    let mut bytes = Vec::new();
     reader.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    if bytes.len() as u64 != length {
+        return Err(io::Error::other("it ends within its header"));
+    }
+    // Names of fields may be in another encoding; no array with fields is read.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether the lengths in a header can be multiplied, which its reader does without looking.
-fn has_sane_shape(header: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(header);
-    let shape = text.split_once("'shape'").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(')'));
-    let Some((shape, _)) = shape else { return true };
-    let lengths = shape.split(',').map(str::trim).filter(|length| !length.is_empty());
-    let product = lengths.map(|length| length.trim_end_matches('L').parse::<u64>().unwrap_or(u64::MAX).max(1));
-    product.into_iter().try_fold(1_u64, u64::checked_mul).is_some_and(|product| product <= MOST_BYTES)
+/// Whether lengths can be multiplied, those beside an empty dimension too.
+fn is_sane(shape: &[u64]) -> bool {
+    let product = shape.iter().try_fold(1_u64, |product, length| product.checked_mul((*length).max(1)));
+    product.is_some_and(|product| product <= MOST_BYTES)
 }
 
 /// The types of both sides: NumPy's letter and size in bytes.
@@ -262,17 +271,16 @@ const TYPES: [(ElementType, char, u64); 12] = [
 ];
 
 /// The element type, whether its bytes are in the other order, and how strings are stored.
-fn element_of(dtype: &DType) -> Option<(ElementType, bool, Option<Stored>)> {
-    let DType::Plain(kind) = dtype else { return None };
-    let is_big_endian = kind.endianness() == Endianness::Big;
-    let letter = kind.type_char().to_str().chars().next()?;
-    if matches!(letter, 'U' | 'S') {
-        let texts = Stored { width: kind.num_bytes()? as u64, is_wide: letter == 'U' };
-        return Some((ElementType::String, is_big_endian, Some(texts)));
+fn element_of(header: &Header<'_>) -> Option<(ElementType, bool, Option<Stored>)> {
+    let found = header.descriptor()?;
+    if matches!(found.letter, 'U' | 'S') {
+        let is_wide = found.letter == 'U';
+        let width = if is_wide { found.size.checked_mul(4)? } else { found.size };
+        return Some((ElementType::String, found.is_big_endian, Some(Stored { width, is_wide })));
     }
-    let written = (letter, kind.size_field());
+    let written = (found.letter, found.size);
     let (element, _, _) = TYPES.into_iter().find(|(_, letter, size)| (*letter, *size) == written)?;
-    Some((element, is_big_endian, None))
+    Some((element, found.is_big_endian, None))
 }
 
 /// Elements that stand with the first index fastest, with the last one fastest.

@@ -6,12 +6,11 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Permissive all; of a crate that offers a choice one of these is taken.
-const LICENCES: [&str; 10] = [
+const LICENCES: [&str; 9] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-3-Clause",
     "BSL-1.0",
-    "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
     "MIT-0",
@@ -22,10 +21,8 @@ const LICENCES: [&str; 10] = [
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Older versions beside a later one, and who still asks for them.
-const OLDER: [(&str, &str, &str); 10] = [
-    ("base64", "0.22.1", "polars-parquet"),
+const OLDER: [(&str, &str, &str); 8] = [
     ("foldhash", "0.1.5", "planus, of polars"),
-    ("getrandom", "0.2.17", "ring"),
     ("getrandom", "0.3.4", "ahash, of polars"),
     ("hashbrown", "0.15.5", "planus, of polars"),
     ("libloading", "0.8.9", "nvml-wrapper"),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use assert_cmd::cargo::CommandCargoExt;
 use base::quantity::Nanos;
 use experiment::{Stop, Values, Warmup};
 use onnx::ElementType;
@@ -64,7 +63,7 @@ fn run_model_with(
         outputs: Some(folder.path().to_owned()),
     };
     let launch = Launch {
-        program: Launch::own_worker(Command::cargo_bin("perfrun").unwrap().get_program().as_ref()),
+        program: Launch::own_worker(env!("CARGO_BIN_EXE_perfrun").as_ref()),
         offers_socket: false,
         wrap: Vec::new(),
         env: Default::default(),

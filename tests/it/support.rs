@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use assert_cmd::cargo::CommandCargoExt;
 use record::Record;
 use tempfile::TempDir;
 
@@ -68,7 +67,7 @@ impl Workplace {
 
     /// perfrun in this folder, with nothing of this machine's settings.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::cargo_bin("perfrun").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perfrun"));
         without_settings(&mut command)
             .args(arguments)
             .current_dir(self.root())

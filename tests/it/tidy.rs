@@ -4,17 +4,27 @@ mod circles;
 mod code;
 mod references;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use walkdir::WalkDir;
 
-/// Every source file: perfrun's by its path below `src`, another package's by its path below the root.
+/// Every source file by its path below the root: `src/main.rs`, `crates/judge/src/lib.rs`.
 fn sources() -> Vec<(PathBuf, String)> {
-    let mut files = code_below("src");
-    let packages = code_below("crates").into_iter();
-    files.extend(packages.map(|(path, text)| (Path::new("crates").join(path), text)));
-    files
+    let below = |folder: &str| {
+        let folder = folder.to_owned();
+        code_below(&folder).into_iter().map(move |(path, text)| (Path::new(&folder).join(path), text))
+    };
+    below("src").chain(below("crates")).collect()
+}
+
+/// The packages, `.` for the one at the top, with the folder of each one's sources.
+fn packages() -> Vec<(String, PathBuf)> {
+    let below = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")).unwrap();
+    let mut names: Vec<String> = below.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    let below = names.into_iter().map(|name| (name.clone(), Path::new("crates").join(name).join("src")));
+    below.chain([(".".to_owned(), PathBuf::from("src"))]).collect()
 }
 
 /// The source files below a folder of the repository, by their paths below it.
@@ -25,13 +35,6 @@ fn code_below(folder: &str) -> Vec<(PathBuf, String)> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
         .map(|path| (path.strip_prefix(&root).unwrap().to_owned(), std::fs::read_to_string(&path).unwrap()))
         .collect()
-}
-
-/// Rooms in the order of lib.rs.
-fn rooms() -> Vec<String> {
-    let lib = sources().into_iter().find(|(path, _)| path == Path::new("lib.rs")).unwrap().1;
-    let names = lib.lines().filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';'));
-    names.map(str::to_owned).collect()
 }
 
 /// The sources without their tests, which may use anything: neither items nor whole files under `#[cfg(test)]`.
@@ -53,70 +56,94 @@ fn names_behind<'a>(text: &'a str, prefix: &'a str) -> impl Iterator<Item = Stri
     text.split(prefix).skip(1).map(move |rest| rest.chars().take_while(is_name).collect())
 }
 
+fn package_folder(package: &str) -> PathBuf {
+    packages().into_iter().find(|(name, _)| name == package).unwrap().1
+}
+
+/// Within packages, what stands on what: each module uses only itself and those before it in its row. Between packages the
+/// compiler keeps the order.
+const FLOORS: [(&str, &[&str]); 7] = [
+    ("base", &["quantity", "printable", "privacy", "metric", "code", "machine"]),
+    ("files", &["scratch", "stamp", "digest", "array"]),
+    ("quality", &["fidelity", "accuracy"]),
+    ("prepare", &["seal", "programs", "runtime", "models"]),
+    ("worker", &["printed", "backend", "measure"]),
+    ("judge", &["diagnosis", "profile", "summary", "compare", "results", "diff", "history", "stat"]),
+    (".", &["run", "ui", "commands"]),
+];
+
 #[test]
-fn a_room_uses_only_those_above_it() {
-    let rooms = rooms();
-    let place = |name: &str| rooms.iter().position(|room| room == name);
-    assert!(rooms.len() > 10);
-    for (path, text) in sources_without_tests() {
-        let first = path.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
-        let Some(own) = place(first.trim_end_matches(".rs")) else { continue };
-        for name in names_behind(&text, "crate::") {
-            if let Some(other) = place(&name) {
-                assert!(other <= own, "{} uses `{name}`, which lib.rs has below it", path.display());
+fn within_a_package_a_module_uses_only_those_before_it() {
+    let sources = sources_without_tests();
+    for (package, floors) in FLOORS {
+        for (index, floor) in floors.iter().enumerate() {
+            let below = package_folder(package).join(floor);
+            let own = sources.iter().filter(|(path, _)| path.starts_with(&below) || *path == below.with_extension("rs"));
+            let mut found = 0;
+            for (path, text) in own {
+                found += 1;
+                let above = |name: &String| floors[index + 1..].contains(&name.as_str());
+                let used = names_behind(text, "crate::").find(above);
+                assert_eq!(used, None, "{} uses what stands on it", path.display());
             }
+            assert!(found > 0, "{package} has no {floor}");
         }
     }
 }
 
-/// Within rooms, what stands on what: each uses only itself and those before it in its row.
-const FLOORS: [(&str, &[&str]); 7] = [
-    ("vocabulary", &["quantity", "printable", "privacy", "metric", "code"]),
-    ("machine", &["environment", "clock", "kernel", "host", "probe"]),
-    ("data", &["scratch", "stamp", "digest", "array", "table"]),
-    ("quality", &["fidelity", "accuracy"]),
-    ("prepare", &["seal", "programs", "runtime", "models"]),
-    ("worker", &["printed", "backend", "measure"]),
-    ("judge", &["diagnosis", "profile", "summary", "compare"]),
-];
-
+/// rustc finds what nobody uses within a package; this finds what a package shows to no other. Types are left out, since
+/// what is shown has them in its fields and signatures.
 #[test]
-fn within_a_room_the_order_holds_too() {
-    let sources = sources_without_tests();
-    for (room, floors) in FLOORS {
-        for (index, floor) in floors.iter().enumerate() {
-            let below = Path::new("src").join(room).join(floor);
-            let own = sources.iter().filter(|(path, _)| {
-                Path::new("src").join(path).starts_with(&below)
-                    || Path::new("src").join(path) == below.with_extension("rs")
-            });
-            let mut found = 0;
-            for (path, text) in own {
-                found += 1;
-                for name in names_behind(text, &format!("crate::{room}::")) {
-                    // A type that the room gives out is its mod.rs's, which stands on top.
-                    let is_above = floors[..=index].contains(&name.as_str());
-                    assert!(is_above, "{} uses {room}'s `{name}`", path.display());
-                }
-            }
-            assert!(found > 0, "{room} has no {floor}");
+fn what_is_pub_is_named_by_another_package() {
+    const KINDS: [&str; 5] = ["fn", "const", "static", "trait", "mod"];
+    let mut texts: BTreeMap<String, Vec<(PathBuf, String)>> = BTreeMap::new();
+    for (path, text) in sources() {
+        let package = match path.strip_prefix("crates") {
+            Ok(below) => below.iter().next().unwrap().to_string_lossy().into_owned(),
+            Err(_) if path == Path::new("src/main.rs") => "the program".to_owned(),
+            Err(_) => ".".to_owned(),
+        };
+        texts.entry(package).or_default().push((path, text));
+    }
+    for folder in ["tests/it", "benches", "fuzz"] {
+        texts.insert(folder.to_owned(), code_below(folder));
+    }
+    let words: BTreeMap<&str, BTreeSet<&str>> = texts
+        .iter()
+        .map(|(package, files)| (package.as_str(), files.iter().flat_map(|(_, text)| code::words(text)).collect()))
+        .collect();
+    let mut shown = 0;
+    for (path, text) in sources_without_tests().iter().filter(|(path, _)| !path.ends_with("generated.rs")) {
+        let own = texts.iter().find(|(_, files)| files.iter().any(|(other, _)| other == path)).unwrap().0.as_str();
+        for (kind, name) in text.lines().filter_map(shown_item).filter(|(kind, _)| KINDS.contains(kind)) {
+            let is_named = words.iter().any(|(package, words)| *package != own && words.contains(name));
+            assert!(is_named, "{}: no other package names the `pub {kind} {name}`: `pub(crate)` will do", path.display());
+            shown += 1;
         }
+    }
+    assert!(shown > 500, "{shown}");
+}
+
+/// The kind and the name of the item that a line shows to other packages.
+fn shown_item(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.trim_start().strip_prefix("pub ")?.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let kind = words.by_ref().find(|word| !["async", "unsafe", ""].contains(word))?;
+    match (kind, words.next()?) {
+        ("const", "fn") => Some(("fn", words.next()?)),
+        (kind, name) => Some((kind, name)),
     }
 }
 
 /// Circles that are one idea which does not fit into one file: bodies of `If` and `Loop` are graphs, and so on.
 const CIRCLES: [(&str, &[&str]); 2] =
-    [("crates/onnx/src", &["batch", "resolve"]), ("crates/onnx/src", &["infer::control", "infer::engine"])];
+    [("onnx", &["batch", "resolve"]), ("onnx", &["infer::control", "infer::engine"])];
 
 /// Files that need each other are one idea, or something that both use stands in the wrong one.
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     let sources = sources_without_tests();
-    for package in ["src", "crates/onnx/src", "crates/statistics/src", "crates/reading/src"] {
-        let below = |path: &Path| match package {
-            "src" => (!path.starts_with("crates")).then(|| path.to_owned()),
-            _ => path.strip_prefix(package).ok().map(Path::to_owned),
-        };
+    for (package, folder) in packages() {
+        let below = |path: &Path| path.strip_prefix(&folder).ok().map(Path::to_owned);
         let files: Vec<(PathBuf, String)> =
             sources.iter().filter_map(|(path, text)| Some((below(path)?, text.clone()))).collect();
         assert!(files.len() > 3, "{package}");
@@ -135,11 +162,11 @@ fn no_files_use_each_other_in_a_circle() {
 #[test]
 fn crates_are_named_where_they_belong() {
     let rules: [(&str, &[&str]); 5] = [
-        ("tracing_subscriber::", &["ui/verbose.rs"]),
-        ("ort::", &["worker/backend/onnxruntime/"]),
-        ("polars::", &["data/table/"]),
-        ("nvml_wrapper::", &["device/nvidia.rs"]),
-        ("clap::", &["ui/cli.rs", "ui/cli/"]),
+        ("tracing_subscriber::", &["src/ui/verbose.rs"]),
+        ("ort::", &["crates/worker/src/backend/onnxruntime/"]),
+        ("polars::", &["crates/table/"]),
+        ("nvml_wrapper::", &["crates/device/src/nvidia.rs"]),
+        ("clap::", &["src/ui/cli.rs", "src/ui/cli/"]),
     ];
     for (path, text) in sources() {
         let shown = path.to_string_lossy().replace('\\', "/");
@@ -170,10 +197,10 @@ fn naming(prefix: &str, variants: &[&str]) -> Vec<String> {
 fn few_files_name_the_variants_of_a_verdict() {
     const PLACES: [&str; 5] = [
         "crates/statistics/src/verdict.rs",
-        "diff/found.rs",
-        "diff/page/order.rs",
-        "diff/rows.rs",
-        "judge/compare/pair.rs",
+        "crates/judge/src/diff/found.rs",
+        "crates/report/src/diff/order.rs",
+        "crates/judge/src/diff/rows.rs",
+        "crates/judge/src/compare/pair.rs",
     ];
     assert_eq!(naming("Verdict::", &["Better", "Worse", "Equivalent", "Inconclusive"]), PLACES);
 }
@@ -183,15 +210,15 @@ fn few_files_name_the_variants_of_a_verdict() {
 #[test]
 fn few_files_name_the_variants_of_an_axis() {
     const PLACES: [&str; 9] = [
-        "experiment/axis.rs",
-        "experiment/axis_map.rs",
-        "experiment/compiled.rs",
-        "experiment/entries.rs",
-        "experiment/index.rs",
-        "experiment/matrix.rs",
-        "experiment/mod.rs",
-        "experiment/selector.rs",
-        "plan/expand.rs",
+        "crates/experiment/src/axis.rs",
+        "crates/experiment/src/axis_map.rs",
+        "crates/experiment/src/compiled.rs",
+        "crates/experiment/src/entries.rs",
+        "crates/experiment/src/index.rs",
+        "crates/experiment/src/matrix.rs",
+        "crates/experiment/src/lib.rs",
+        "crates/experiment/src/selector.rs",
+        "crates/plan/src/expand.rs",
     ];
     assert_eq!(naming("Axis::", &["Models", "Inputs", "Variants", "Devices", "Runtimes"]), PLACES);
 }
@@ -199,7 +226,7 @@ fn few_files_name_the_variants_of_an_axis() {
 /// A stream of the master seed is a variant of `RandomStream`; networks of the zoo have seeds of their own.
 #[test]
 fn texts_become_seeds_in_one_place() {
-    const PLACES: [&str; 3] = ["plan/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
+    const PLACES: [&str; 3] = ["crates/plan/src/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
     let hashing = sources_without_tests().into_iter().filter(|(_, text)| text.contains("key_seed("));
     let found: Vec<String> = hashing.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     assert_eq!(found, PLACES);
@@ -208,9 +235,9 @@ fn texts_become_seeds_in_one_place() {
 /// What a worker does is told by its parent, between commands.
 #[test]
 fn nothing_is_told_where_a_worker_measures() {
-    const PARENT: [&str; 2] = ["worker/process.rs", "worker/session.rs"];
+    const PARENT: [&str; 2] = ["crates/worker/src/process.rs", "crates/worker/src/session.rs"];
     let tells = |text: &str| ["tracing::", "info!(", "debug!("].iter().any(|word| text.contains(word));
-    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("worker") && tells(text));
+    let of_worker = sources().into_iter().filter(|(path, text)| path.starts_with("crates/worker") && tells(text));
     let found: Vec<String> = of_worker.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     assert_eq!(found, PARENT);
 }
@@ -219,15 +246,15 @@ fn nothing_is_told_where_a_worker_measures() {
 /// shows `printable`, whoever wrote it, so that nobody else has to.
 const BORDERS: [(&str, &[&str]); 9] = [
     // What a worker writes is the protocol, or goes into its log, and `worker/session.rs` makes both printable.
-    ("io::stdout()", &["ui/mod.rs", "worker/child.rs"]),
-    ("io::stderr()", &["ui/mod.rs", "worker/child.rs", "worker/loaded.rs"]),
-    ("styled_data(", &["commands/report.rs", "ui/mod.rs"]),
-    (".set_message(", &["ui/live.rs", "ui/submit.rs"]),
-    (".set_prefix(", &["ui/live.rs"]),
-    ("GraphicalReportHandler", &["ui/mod.rs"]),
-    ("Environment::new(", &["report/template.rs"]),
-    ("<text ", &["report/plots/svg.rs"]),
-    ("<svg ", &["report/plots/canvas.rs"]),
+    ("io::stdout()", &["src/ui/mod.rs", "crates/worker/src/child.rs"]),
+    ("io::stderr()", &["src/ui/mod.rs", "crates/worker/src/child.rs", "crates/worker/src/loaded.rs"]),
+    ("styled_data(", &["src/commands/report.rs", "src/ui/mod.rs"]),
+    (".set_message(", &["src/ui/live.rs", "src/ui/submit.rs"]),
+    (".set_prefix(", &["src/ui/live.rs"]),
+    ("GraphicalReportHandler", &["src/ui/mod.rs"]),
+    ("Environment::new(", &["crates/report/src/template.rs"]),
+    ("<text ", &["crates/report/src/plots/svg.rs"]),
+    ("<svg ", &["crates/report/src/plots/canvas.rs"]),
 ];
 
 #[test]
@@ -244,7 +271,7 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
             .collect();
         assert_eq!(takes_it, borders, "`{way}`: a new way out needs `printable`, and its line in BORDERS");
     }
-    for border in BORDERS.iter().flat_map(|(_, borders)| *borders).filter(|path| !path.starts_with("worker/")) {
+    for border in BORDERS.iter().flat_map(|(_, borders)| *borders).filter(|path| !path.starts_with("crates/worker/")) {
         let (_, text) = sources.iter().find(|(path, _)| path == Path::new(border)).unwrap();
         // `escape` of figures does it too.
         let makes = ["printable(", "printable_line(", "escape("];
@@ -260,25 +287,25 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
 /// the kernel's own files.
 const OPENERS: [&str; 13] = [
     // Unpacked, or hashed, by perfrun a moment before.
-    "commands/archive.rs",
-    "commands/diff/revision_files.rs",
+    "src/commands/archive.rs",
+    "src/commands/diff/revision_files.rs",
     // Appended to: what GitHub names in the environment.
-    "commands/step_summary.rs",
+    "src/commands/step_summary.rs",
     // Hashed by perfrun a moment before.
-    "commands/submit/stage.rs",
+    "src/commands/submit/stage.rs",
     // Folders, opened for their locks.
-    "data/scratch.rs",
+    "crates/files/src/scratch.rs",
     // `/proc` and `/sys`.
-    "machine/kernel.rs",
-    "machine/probe/usage.rs",
-    "run/provenance.rs",
+    "crates/base/src/machine/kernel.rs",
+    "crates/base/src/machine/probe/usage.rs",
+    "src/run/provenance.rs",
     // What ONNX Runtime wrote into a folder of perfrun's own.
-    "worker/backend/onnxruntime/profile.rs",
+    "crates/worker/src/backend/onnxruntime/profile.rs",
     // `/proc` and `/sys`.
-    "worker/exit.rs",
-    "worker/group.rs",
+    "crates/worker/src/exit.rs",
+    "crates/worker/src/group.rs",
     // Without following links, and with flags of its own.
-    "worker/lock.rs",
+    "crates/worker/src/lock.rs",
     "crates/reading/src/plain_file.rs",
 ];
 
@@ -303,7 +330,7 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
                 continue;
             }
             assert!(
-                path.starts_with("worker/backend") || path.starts_with("worker/device"),
+                path.starts_with("crates/worker/src/backend"),
                 "{} has unsafe code",
                 path.display()
             );
@@ -342,21 +369,4 @@ fn files_stay_short() {
         let lines = text.lines().count();
         assert!(lines <= 500, "{} has {lines} lines; is it still one idea?", path.display());
     }
-}
-
-/// `cargo test --test it no_room_is_too_large -- --nocapture` prints the lines of production code of each.
-#[test]
-#[allow(clippy::print_stdout)]
-fn no_room_is_too_large() {
-    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
-    for (path, text) in sources_without_tests().into_iter().filter(|(path, _)| !path.ends_with("generated.rs")) {
-        let depth = if path.starts_with("crates") { 2 } else { 1 };
-        let room = path.iter().take(depth).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/");
-        *lines.entry(room).or_default() += text.lines().count();
-    }
-    for (room, count) in &lines {
-        println!("{count:>6}  {room}");
-        assert!(*count <= 10_000 || room.starts_with("crates"), "{room} has {count} lines; is it still one room?");
-    }
-    println!("{:>6}  all", lines.values().sum::<usize>());
 }

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_file_of_the_package_is_inside() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("adapters/python/perfrun");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../adapters/python/perfrun");
         let of = |folder: &Path| -> Vec<PathBuf> {
             let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
             entries.filter(|path| path.extension().is_some_and(|kind| kind == "py" || kind == "json")).collect()

@@ -19,6 +19,12 @@ pub(super) fn test_functions(text: &str) -> Vec<String> {
     split(text, |rest| rest.starts_with("#[test]")).1
 }
 
+/// Every word outside of lines of comment.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.split(|c: char| !(c.is_alphanumeric() || c == '_')))
+}
+
 /// Whether some token of a code is this word.
 pub(super) fn has_word(code: &str, word: &str) -> bool {
     let mut rest = code;

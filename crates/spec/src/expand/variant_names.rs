@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    const FOLDER: &str = "tests/fixtures/specs/invalid";
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/specs/invalid");
 
     fn problems(models: &str, variants: &str) -> Vec<String> {
         let text = format!("models: {models}\nvariants: {variants}\n");

@@ -23,7 +23,7 @@ const RECORDED: [&str; 9] = [
 ];
 
 fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/traces").join(format!("{name}.json"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/traces").join(format!("{name}.json"))
 }
 
 fn recorded(name: &str) -> Vec<Value> {

@@ -9,7 +9,7 @@ use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use super::model::PreparedModel;
 use base::metric::OwnMetric;
-use experiment::{Cache, InputIndex, ModelIndex, Rebuild, Values};
+use experiment::{Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
 use plan::{Cell, RandomStream};
 use record::Arm;
 use worker::backend::{CellFacts, CellRequest, TensorRequest};
@@ -45,6 +45,30 @@ impl Job {
     pub(super) fn file_request(&self, cell: &Cell, model: &Path, tensors: Vec<TensorRequest>) -> CellRequest {
         let facts = CellFacts { model: Some(model), ..self.facts(cell, Arm::Pilot, 0) };
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
+    }
+
+    /// What a worker is asked to prepare that runs the model of a cell as it is stored on the CPU provider, with nothing that
+    /// a variant asks for; `None` where there is no model file, or no ONNX Runtime.
+    pub(super) fn stored_request(&self, cell: &Cell, tensors: Vec<TensorRequest>) -> Option<CellRequest> {
+        let backend = &self.experiment().backend;
+        let (variant, device) = (Variant::default(), Device::cpu());
+        let of_cell = self.facts(cell, Arm::Pilot, 0);
+        let any_library = || Some(self.libraries.runtimes.iter().flatten().next()?.path.as_path());
+        let facts = CellFacts {
+            variant: &variant,
+            device: &device,
+            plugin: None,
+            runtime: None,
+            library: of_cell.library.or_else(any_library),
+            model: self.model(cell)?.file.as_ref().map(|file| file.path.as_path()),
+            threads: self.manifest().default_threads,
+            session: BTreeMap::new(),
+            ..of_cell
+        };
+        let can_run = !backend.reads_models() || (facts.library.is_some() && facts.model.is_some());
+        let request = CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors);
+        // Known to be none that could be allocated beforehand, so that nothing is run to find out.
+        (can_run && !backend.runs_commands()).then_some(CellRequest { outputs: Some(BTreeMap::new()), ..request })
     }
 
     /// A cell with the file that serves it, fed these tensors: its engine serves where the shapes are its own.

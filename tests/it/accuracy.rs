@@ -31,7 +31,7 @@ fn write_array(place: &Workplace, file: &str, array: &Array) {
     write_npy(array, File::create(place.path(file)).unwrap()).unwrap();
 }
 
-fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
+pub fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
     let mut archive = zip::ZipWriter::new(File::create(place.path(file)).unwrap());
     for array in arrays {
         archive.start_file(format!("{}.npy", array.name), zip::write::SimpleFileOptions::default()).unwrap();
@@ -44,7 +44,7 @@ fn write_npz(place: &Workplace, file: &str, arrays: &[Array]) {
 
 /// Scores of three classes for 200 items, of which the mock model gives back what it is fed: the class of item i is i
 /// modulo 3, and every tenth label is another one.
-fn scores_and_labels() -> (Array, Array) {
+pub fn scores_and_labels() -> (Array, Array) {
     let score = |index: u64| if index % 3 == (index / 3) % 3 { 1.0 } else { 0.2 };
     let labels: Vec<i64> = (0..200).map(|item| if item % 10 == 9 { (item + 1) % 3 } else { item % 3 }).collect();
     (floats("x", &[200, 3], (0..600).map(score)), classes(&labels))

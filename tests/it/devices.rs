@@ -147,6 +147,8 @@ fn a_plug_in_says_which_devices_it_finds() {
     if is_intel {
         assert!(openvino.nodes.keys().any(|provider| provider == "OpenVINOExecutionProvider"), "{openvino:?}");
         assert!(exact.fidelity.as_ref().is_some_and(|found| found.passes()), "{:?}", exact.fidelity);
+        let reference = exact.outputs_reference.as_deref();
+        assert!(reference.is_some_and(|path| path.ends_with("/fp32/cpu")), "{reference:?}");
         // Where the processor has bf16, OpenVINO computes in it, and the report says so.
         let differs = !openvino.fidelity.as_ref().unwrap().passes();
         let report = place.read("reports/x/report.md");

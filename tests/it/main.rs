@@ -39,6 +39,7 @@ mod pipeline;
 mod profile;
 mod programs;
 mod records;
+mod references;
 mod report;
 mod results;
 mod runtimes;

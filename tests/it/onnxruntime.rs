@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use base::quantity::Nanos;
 use experiment::{Stop, Values, Warmup};

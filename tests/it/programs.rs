@@ -270,7 +270,8 @@ fn a_network_of_torch_and_its_export_agree() {
     let results = results(&place);
     let cells = results["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 3);
-    for cell in &cells[1..] {
+    // The export on ONNX Runtime is the reference.
+    for cell in &cells[..2] {
         assert!(cell["metrics"]["fidelity_cosine_ratio"]["value"].as_f64().unwrap() > 0.9999, "{cell}");
     }
     assert!(cells[1]["metrics"]["build_ns"]["value"].as_f64().unwrap() > 0.0, "compiling is told apart from loading");

@@ -29,7 +29,7 @@ fn runtimes_are_compared_where_variants_are_not() {
     assert_eq!((baseline.axes, baseline.name.as_str()), (vec![Axis::Runtimes], "old"));
     // Each against the first runtime: the outputs of the reference variant have no other reference.
     let references: Vec<(u32, u32)> =
-        record.manifest.fidelity().iter().map(|found| (found.cell, found.reference)).collect();
+        record.manifest.fidelity().iter().map(|found| (found.cell, found.reference.unwrap())).collect();
     assert_eq!(references, [(1, 0), (3, 2)]);
     let report = place.page("reports/x");
     assert!(report.contains("| input | runtime | latency | against old |"), "{report}");
@@ -62,7 +62,7 @@ fn variants_are_compared_with_the_reference_of_their_runtime() {
     let record = place.record("x");
     let path = |cell: u32| record.manifest.plan.path(&record.manifest.plan.cells[cell as usize]);
     let compared: Vec<(String, String)> =
-        record.manifest.fidelity().iter().map(|found| (path(found.cell), path(found.reference))).collect();
+        record.manifest.fidelity().iter().map(|found| (path(found.cell), path(found.reference.unwrap()))).collect();
     let expected = [
         ("m/b1/a/cpu/new", "m/b1/a/cpu/old"),
         ("m/b1/b/cpu/old", "m/b1/a/cpu/old"),

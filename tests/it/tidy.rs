@@ -78,7 +78,8 @@ fn within_a_package_a_module_uses_only_those_before_it() {
     for (package, floors) in FLOORS {
         for (index, floor) in floors.iter().enumerate() {
             let below = package_folder(package).join(floor);
-            let own = sources.iter().filter(|(path, _)| path.starts_with(&below) || *path == below.with_extension("rs"));
+            let own =
+                sources.iter().filter(|(path, _)| path.starts_with(&below) || *path == below.with_extension("rs"));
             let mut found = 0;
             for (path, text) in own {
                 found += 1;
@@ -117,7 +118,11 @@ fn what_is_pub_is_named_by_another_package() {
         let own = texts.iter().find(|(_, files)| files.iter().any(|(other, _)| other == path)).unwrap().0.as_str();
         for (kind, name) in text.lines().filter_map(shown_item).filter(|(kind, _)| KINDS.contains(kind)) {
             let is_named = words.iter().any(|(package, words)| *package != own && words.contains(name));
-            assert!(is_named, "{}: no other package names the `pub {kind} {name}`: `pub(crate)` will do", path.display());
+            assert!(
+                is_named,
+                "{}: no other package names the `pub {kind} {name}`: `pub(crate)` will do",
+                path.display()
+            );
             shown += 1;
         }
     }
@@ -135,8 +140,7 @@ fn shown_item(line: &str) -> Option<(&str, &str)> {
 }
 
 /// Circles that are one idea which does not fit into one file: bodies of `If` and `Loop` are graphs, and so on.
-const CIRCLES: [(&str, &[&str]); 2] =
-    [("onnx", &["batch", "resolve"]), ("onnx", &["infer::control", "infer::engine"])];
+const CIRCLES: [(&str, &[&str]); 2] = [("onnx", &["batch", "resolve"]), ("onnx", &["infer::control", "infer::engine"])];
 
 /// Files that need each other are one idea, or something that both use stands in the wrong one.
 #[test]
@@ -226,7 +230,8 @@ fn few_files_name_the_variants_of_an_axis() {
 /// A stream of the master seed is a variant of `RandomStream`; networks of the zoo have seeds of their own.
 #[test]
 fn texts_become_seeds_in_one_place() {
-    const PLACES: [&str; 3] = ["crates/plan/src/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
+    const PLACES: [&str; 3] =
+        ["crates/plan/src/stream.rs", "crates/onnx/src/zoo/builder.rs", "crates/statistics/src/random.rs"];
     let hashing = sources_without_tests().into_iter().filter(|(_, text)| text.contains("key_seed("));
     let found: Vec<String> = hashing.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     assert_eq!(found, PLACES);
@@ -329,11 +334,7 @@ fn unsafe_code_stays_in_the_backend_and_says_why() {
             if !line.contains("unsafe {") || line.trim_start().starts_with("//") {
                 continue;
             }
-            assert!(
-                path.starts_with("crates/worker/src/backend"),
-                "{} has unsafe code",
-                path.display()
-            );
+            assert!(path.starts_with("crates/worker/src/backend"), "{} has unsafe code", path.display());
             let before = &lines[index.saturating_sub(4)..index];
             assert!(
                 before.iter().any(|line| line.contains("SAFETY:")),

@@ -80,6 +80,17 @@ impl FidelityLimits {
     }
 }
 
+/// Session entries with which the CPU provider computes float32 in less.
+const INEXACT: [&str; 2] = ["mlas.enable_gemm_fastmath_arm64_bfloat16", "optimization.enable_gelu_approximation"];
+
+impl Variant {
+    /// Whether the CPU provider runs the stored model in float32 with its settings.
+    pub fn keeps_float32(&self) -> bool {
+        let is_on = |entry: &&str| self.session.get(*entry).is_some_and(|value| value == "1");
+        self.precision == Precision::Fp32 && !INEXACT.iter().any(is_on) && self.mock.differ.is_none()
+    }
+}
+
 /// The share of elements that must be close.
 const LEAST_CLOSE: f64 = 0.999;
 
@@ -114,6 +125,17 @@ impl FidelitySettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_compute_in_less_make_no_reference() {
+        let session = |entry: &str, value: &str| Variant {
+            session: BTreeMap::from([(entry.to_owned(), value.to_owned())]),
+            ..Variant::default()
+        };
+        assert!(Variant::default().keeps_float32() && session(INEXACT[0], "0").keeps_float32());
+        assert!(!session(INEXACT[0], "1").keeps_float32());
+        assert!(!Variant { precision: Precision::Int8, ..Variant::default() }.keeps_float32());
+    }
 
     #[test]
     fn what_a_device_multiplies_in_less_is_held_to_limits_of_that() {

@@ -281,8 +281,12 @@ pub struct VariantAccuracy {
 pub struct CellFidelity {
     /// Index of the cell.
     pub cell: u32,
-    /// Index of the cell that it was compared with.
-    pub reference: u32,
+    /// Index of the cell that it was compared with; `None`: the stored model on the CPU provider, run for its outputs
+    /// alone.
+    pub reference: Option<u32>,
+    /// Why it was not compared with the stored model on the CPU provider, where that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_reference: Option<String>,
     /// What was found.
     pub fidelity: Fidelity,
 }

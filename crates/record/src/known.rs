@@ -1,6 +1,6 @@
 //! What a manifest knows of a cell from what passes found: its file, its library, its outputs, its limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use onnx::cost::Arithmetic;
 use onnx::precision::ProviderClass;
@@ -8,7 +8,7 @@ use onnx::precision::ProviderClass;
 use super::found::{CellFidelity, CellRate, CellSearch, VariantAccuracy, VariantFile};
 use super::roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic, cpu};
 use super::{Manifest, RuntimeUsed};
-use experiment::{Device, LowerPrecision, Precision, RuntimeIndex};
+use experiment::{Device, LowerPrecision, Point, Precision, RuntimeIndex, VariantIndex};
 use plan::Cell;
 
 /// Half precision that is less than so many times as fast as float32 on a processor is float32 behind casts: where it is
@@ -82,6 +82,51 @@ impl Manifest {
         let by_cell: BTreeMap<u32, &CellFidelity> =
             random.iter().chain(on_data).map(|known| (known.cell, known)).collect();
         by_cell.into_values().collect()
+    }
+
+    /// The variant that the outputs of a cell's are compared with on its device: the baseline's, else the first as the
+    /// model is stored, else the first.
+    pub fn reference_variant(&self, cell: &Cell) -> VariantIndex {
+        let plan = &self.plan;
+        let baseline = || plan.baseline_of(cell).map(|index| plan.cells[index].variant());
+        if let Some(baseline) = baseline().filter(|_| plan.compares::<VariantIndex>()) {
+            return baseline;
+        }
+        let variants = &self.experiment.variants;
+        variants.iter().position(|variant| variant.precision == Precision::Fp32).unwrap_or(0).into()
+    }
+
+    /// For each cell the one with that variant on the same device with the same runtime; where the cell has the variant
+    /// itself, the first device with the first runtime. Of a merged record those of the same part.
+    pub fn references_on_device(&self) -> Vec<Option<usize>> {
+        let plan = &self.plan;
+        let by_place: HashMap<Point, usize> = plan.runnable().map(|(index, cell)| (cell.at, index)).collect();
+        let part = |cell: &Cell| plan.groups.get(cell.group as usize).map(|group| group.part);
+        let mut first_of = HashMap::new();
+        for (index, cell) in plan.runnable() {
+            first_of.entry((part(cell), cell.model(), cell.input(), cell.variant())).or_insert(index);
+        }
+        let reference = |cell: &Cell| {
+            let variant = self.reference_variant(cell);
+            if cell.variant() == variant {
+                let first = *first_of.get(&(part(cell), cell.model(), cell.input(), variant))?;
+                return Some(first).filter(|index| plan.cells[*index].id != cell.id);
+            }
+            by_place.get(&cell.at.moved_to(variant)).copied()
+        };
+        plan.cells.iter().map(reference).collect()
+    }
+
+    /// By cell what its outputs were compared with, where that is not the cell above; `None`: the stored model, which was
+    /// run for this alone.
+    pub fn other_references(&self) -> BTreeMap<u32, Option<&Cell>> {
+        let usual = self.references_on_device();
+        let other = |known: &CellFidelity| match known.reference.map(|at| at as usize) {
+            None => Some((known.cell, None)),
+            at if at == *usual.get(known.cell as usize)? => None,
+            Some(at) => Some((known.cell, Some(self.plan.cells.get(at)?))),
+        };
+        self.fidelity().into_iter().filter_map(other).collect()
     }
 
     /// How right variants are on the data.

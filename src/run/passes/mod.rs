@@ -9,6 +9,7 @@ pub(super) mod devices;
 mod outputs;
 pub(super) mod profile;
 mod rate;
+mod reference;
 mod rehearsal;
 mod requirements;
 mod roofline;

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Pass;
-use super::outputs::{self, References};
+use super::outputs;
+use super::reference::References;
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
@@ -69,7 +70,7 @@ impl Pass for Rehearsal {
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
         let cells: Vec<usize> = job.plan().runnable().map(|(index, _)| index).collect();
         let total = cells.len();
-        let references = References::of(job.manifest());
+        let references = References::of(job);
         let mut ran_out = OutOfMemory::so_far(job);
         let mut too_large = Vec::new();
         for (position, index) in cells.into_iter().enumerate() {

@@ -137,6 +137,10 @@ pub struct Cell {
     /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
+    /// What its outputs were compared with, where that is not the baseline's variant on the same device: the path of a cell,
+    /// or `the stored model on the CPU`, which was run for its outputs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs_reference: Option<String>,
     /// By how much each score differs from the reference's on the same items.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub score_changes: BTreeMap<String, Change>,
@@ -199,6 +203,7 @@ impl Cell {
             roofline_share: None,
             bound_by: None,
             fidelity: None,
+            outputs_reference: None,
             score_changes: BTreeMap::new(),
             accuracy_problem: None,
             slices: Vec::new(),

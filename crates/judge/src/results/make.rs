@@ -32,6 +32,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let named = named(&manifest.experiment);
     let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
     let times = cell_times(manifest, latency);
+    let references = manifest.other_references();
     let mut results = Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),
@@ -76,6 +77,10 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         cells: cells
             .map(|(index, (cell, summary))| Cell {
                 profile: profile(manifest, &times, index),
+                outputs_reference: references.get(&(index as u32)).map(|of| match of {
+                    Some(cell) => plan.path(cell),
+                    None => remarks::STORED_ON_CPU.to_owned(),
+                }),
                 ..self::cell(manifest, &named, index, cell, summary)
             })
             .collect(),
@@ -221,6 +226,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         roofline_share: summary.diagnosis.of_roof.map(rounded),
         bound_by: summary.diagnosis.bound,
         fidelity: summary.fidelity.clone().map(fidelity),
+        outputs_reference: None,
         score_changes: score_changes(summary),
         accuracy_problem: accuracy.and_then(|known| known.problem.as_deref().map(without_home)),
         slices: slices(summary),

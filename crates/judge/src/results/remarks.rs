@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
 use base::metric::{LARGEST_RATE, Metric, MetricReference};
+use base::privacy::without_home;
 use base::wording::{list, some};
 use experiment::{Device, LowerPrecision, Precision, Provider};
 use plan::Cell;
 use record::{Manifest, VariantFile, VariantOrigin};
+
+/// The reference of outputs that is no cell.
+pub(super) const STORED_ON_CPU: &str = "the stored model on the CPU";
 
 /// What else to know.
 pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Vec<String> {
@@ -59,8 +63,32 @@ fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
 
 /// What changes the outputs of models in fp32 on a device, and why outputs differ where the cause is known, with what to do.
 pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
-    let mut sentences = lower_precision(manifest, summary);
+    let mut sentences = references(manifest);
+    sentences.extend(lower_precision(manifest, summary));
     sentences.extend(random_calibration(manifest, summary));
+    sentences
+}
+
+/// What outputs were compared with, where it is not the baseline's variant on the same device, and where that could not be
+/// the stored model on the CPU.
+fn references(manifest: &Manifest) -> Vec<String> {
+    let plan = &manifest.plan;
+    let name = |cell: Option<&Cell>| match cell.map(|cell| plan.coordinates(cell)) {
+        Some(at) => format!("{} on {}", at.variant(), at.device()),
+        None => STORED_ON_CPU.to_owned(),
+    };
+    let told: BTreeSet<String> = manifest.other_references().into_values().map(name).collect();
+    let mut sentences = Vec::new();
+    if !told.is_empty() {
+        sentences.push(format!("Outputs are compared with those of {}.", list(&some(told.into_iter(), 4))));
+    }
+    let failed = manifest.fidelity().into_iter().filter_map(|known| {
+        let model = plan.name(plan.cells.get(known.cell as usize)?.model())?;
+        let problem = without_home(known.no_reference.as_ref()?);
+        let instead = "its outputs are compared with the baseline's on the same device";
+        Some(format!("{model} has no outputs of the stored model on the CPU ({problem}): {instead}."))
+    });
+    sentences.extend(failed.collect::<BTreeSet<String>>());
     sentences
 }
 

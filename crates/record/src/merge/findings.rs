@@ -118,8 +118,11 @@ impl At<'_> {
 
     fn fidelity(&self, found: &[CellFidelity]) -> Vec<CellFidelity> {
         let own = |known: &CellFidelity| {
-            let (cell, reference) = (self.own(known.cell)?, self.cell(known.reference)?);
-            Some(CellFidelity { cell, reference, ..known.clone() })
+            let reference = match known.reference {
+                Some(reference) => Some(self.cell(reference)?),
+                None => None,
+            };
+            Some(CellFidelity { cell: self.own(known.cell)?, reference, ..known.clone() })
         };
         found.iter().filter_map(own).collect()
     }

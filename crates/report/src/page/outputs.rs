@@ -203,6 +203,10 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| {
         Some(TableCell::text(of.words()))
     });
+    let meaning = "what the outputs are compared with, where it is not the baseline's variant on the same device";
+    table.add_known(TableColumn::text("reference").of(meaning), |(cell, _)| {
+        cell.outputs_reference.as_ref().map(TableCell::text)
+    });
     table.add_known(TableColumn::number("cosine").of("smallest over outputs of numbers"), |(_, of)| {
         of.cosine.and_then(|cosine| number(format!("{cosine:.6}"), cosine))
     });

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Pass;
-use super::outputs::References;
+use super::reference::{Reference, References, run_stored};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::event::Event;
@@ -47,18 +47,18 @@ impl Pass for Accuracy {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, RunError> {
-        let cells = measured_cells(job);
-        let mut outcomes = Vec::with_capacity(cells.len());
-        for (done, index) in cells.iter().enumerate() {
-            session.emit(&Event::Scoring { done, total: cells.len() });
-            let outcome = run(job, *index, session);
+        let units = units(job);
+        let mut outcomes = Vec::with_capacity(units.len());
+        for (done, unit) in units.iter().enumerate() {
+            session.emit(&Event::Scoring { done, total: units.len() });
+            let outcome = run(job, *unit, session);
             session.go_on()?;
             outcomes.push(outcome);
         }
-        let accuracy = judge(job, &cells, &outcomes, session);
+        let accuracy = judge(job, &units, &outcomes, session);
         // A command that was interrupted has found nothing.
         session.go_on()?;
-        Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &cells, &outcomes) })
+        Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &units, &outcomes) })
     }
 
     fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
@@ -82,13 +82,40 @@ fn measured_cells(job: &Job) -> Vec<usize> {
     first
 }
 
+/// What is run over data: those cells, and the stored model where it is their reference.
+fn units(job: &Job) -> Vec<Reference> {
+    let cells = measured_cells(job);
+    let references = References::of(job);
+    let mut units: Vec<Reference> = cells.iter().map(|index| Reference::Cell(*index)).collect();
+    for reference in cells.iter().flat_map(|index| references.of_cell(*index)) {
+        if matches!(reference, Reference::Stored(_)) && !units.iter().any(|unit| is_like(job, *unit, *reference)) {
+            units.push(*reference);
+        }
+    }
+    units
+}
+
+/// Whether one is run over data for both: items are the same whatever the input.
+fn is_like(job: &Job, one: Reference, other: Reference) -> bool {
+    let (first, second) = (job.cell(one.index()), job.cell(other.index()));
+    match (one, other) {
+        (Reference::Cell(_), Reference::Cell(_)) => first.differs_in_input_alone(second),
+        (Reference::Stored(_), Reference::Stored(_)) => first.model() == second.model(),
+        _ => false,
+    }
+}
+
 /// The items of a model as files for workers.
 pub(super) fn items_folder(job: &Job, model: ModelIndex) -> PathBuf {
     job.folder().join(ITEMS).join(model.place().to_string())
 }
 
-fn outputs_folder(job: &Job, index: usize) -> PathBuf {
-    job.folder().join(OUTPUTS).join(job.cell(index).id.to_string())
+fn outputs_folder(job: &Job, unit: Reference) -> PathBuf {
+    let cell = job.cell(unit.index());
+    job.folder().join(OUTPUTS).join(match unit {
+        Reference::Cell(_) => cell.id.to_string(),
+        Reference::Stored(_) => Reference::stem(cell),
+    })
 }
 
 /// Items in each call of a cell.
@@ -97,24 +124,32 @@ fn batch(job: &Job, cell: &Cell, data: &ModelData) -> u64 {
 }
 
 /// Has a worker write the outputs for all items; why there are none, in words.
-fn run(job: &Job, index: usize, session: &mut Session<'_>) -> Result<(), String> {
-    let cell = *job.cell(index);
+fn run(job: &Job, unit: Reference, session: &mut Session<'_>) -> Result<(), String> {
+    let cell = *job.cell(unit.index());
     let Some(data) = job.data(&cell) else { return Ok(()) };
-    if let Some(failure) = job.unusable_model(&cell) {
+    let is_cell = matches!(unit, Reference::Cell(_));
+    if let Some(failure) = job.unusable_model(&cell).filter(|_| is_cell) {
         return Err(failure.message);
     }
-    let folder = outputs_folder(job, index);
+    let folder = outputs_folder(job, unit);
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot write {}: {error}", folder.display()))?;
     let items = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let batch = batch(job, &cell, data);
-    let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));
-    let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
-    launch.timeout = patience(job, &cell, items.items.div_ceil(batch));
-    launch.log = session::log(job, &format!("{}-dataset", cell.id));
+    let timeout = patience(job, &cell, items.items.div_ceil(batch));
     // A command of the user's own has to know which outputs belong to which call.
     let items_in_file = if data.dataset.score.is_empty() { ITEMS_IN_FILE } else { 1 };
     let path = folder.to_string_lossy().into_owned();
-    match session.ask(launch, request, &[Command::Evaluate { data: items, items_in_file, path }]) {
+    let command = Command::Evaluate { data: items, items_in_file, path };
+    if !is_cell {
+        let request = job.stored_request(&cell, data.tensors(batch));
+        let run = run_stored(job, &cell, request, (&folder, command), timeout, session);
+        return run.unwrap_or_else(|_| Err("it was interrupted".to_owned()));
+    }
+    let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));
+    let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
+    launch.timeout = timeout;
+    launch.log = session::log(job, &format!("{}-dataset", cell.id));
+    match session.ask(launch, request, &[command]) {
         Ok(run) => run.failure.map_or(Ok(()), |failure| Err(failure.message)),
         Err(_) => Err("it was interrupted".to_owned()),
     }
@@ -131,30 +166,32 @@ fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
 /// What is known of each variant after its run.
 fn judge(
     job: &Job,
-    cells: &[usize],
+    units: &[Reference],
     outcomes: &[Result<(), String>],
     session: &mut Session<'_>,
 ) -> Vec<VariantAccuracy> {
-    let references = References::of(job.manifest());
+    let references = References::of(job);
     let item_scores: Vec<ItemScoresFound> =
-        cells.iter().zip(outcomes).map(|(index, outcome)| found_scores(job, *index, outcome, session)).collect();
-    let one = |(position, index): (usize, &usize)| {
-        let cell = job.cell(*index);
-        let reference = references.of_unit(job, cells, *index);
-        let before = reference.map(|at| &item_scores[at].scores);
+        units.iter().zip(outcomes).map(|(unit, outcome)| found_scores(job, *unit, outcome, session)).collect();
+    let one = |(position, unit): (usize, &Reference)| {
+        let index = unit.cell()?;
+        let cell = job.cell(unit.index());
+        let of_unit = references.of_unit(job, units, unit.index());
+        let reference = of_unit.iter().find(|at| outcomes[**at].is_ok()).or(of_unit.first());
+        let before = reference.map(|at| &item_scores[*at].scores);
         let data = job.data(cell);
         let own = &item_scores[position];
-        VariantAccuracy {
-            cell: *index as u32,
-            reference: reference.map(|at| cells[at] as u32),
+        Some(VariantAccuracy {
+            cell: index,
+            reference: reference.and_then(|at| units[*at].cell()),
             items: data.map_or(0, |data| data.fitted.items),
             batch: data.map_or(1, |data| batch(job, cell, data)),
             scores: scores(&own.scores, before),
             right: right(&own.scores),
             problem: (!own.problems.is_empty()).then(|| own.problems.join("; ")),
-        }
+        })
     };
-    cells.iter().enumerate().map(one).collect()
+    units.iter().enumerate().filter_map(one).collect()
 }
 
 type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
@@ -173,13 +210,18 @@ impl ItemScoresFound {
 }
 
 /// By labels, and by the `score` command.
-fn found_scores(job: &Job, index: usize, outcome: &Result<(), String>, session: &mut Session<'_>) -> ItemScoresFound {
+fn found_scores(
+    job: &Job,
+    unit: Reference,
+    outcome: &Result<(), String>,
+    session: &mut Session<'_>,
+) -> ItemScoresFound {
     if let Err(problem) = outcome {
         return ItemScoresFound::of_problem(problem.clone());
     }
-    let Some(data) = job.data(job.cell(index)) else { return ItemScoresFound::default() };
-    let of_labels = item_scores(job, index);
-    let mut found = score_command::run(job, job.cell(index), data, &outputs_folder(job, index), session);
+    let Some(data) = job.data(job.cell(unit.index())) else { return ItemScoresFound::default() };
+    let of_labels = item_scores(job, unit);
+    let mut found = score_command::run(job, unit, data, &outputs_folder(job, unit), session);
     match of_labels {
         Ok(scores) => found.scores.splice(0..0, scores).for_each(drop),
         Err(problem) => found.problems.insert(0, problem),
@@ -188,8 +230,8 @@ fn found_scores(job: &Job, index: usize, outcome: &Result<(), String>, session: 
 }
 
 /// The item scores of a variant by metric; none where there are no labels.
-fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
-    let Some(data) = job.data(job.cell(index)) else { return Ok(Vec::new()) };
+fn item_scores(job: &Job, unit: Reference) -> Result<ScoresByMetric, String> {
+    let Some(data) = job.data(job.cell(unit.index())) else { return Ok(Vec::new()) };
     let Some((metrics, labels)) = data.labels().map_err(|problem| problem.to_string())? else {
         return Ok(Vec::new());
     };
@@ -197,7 +239,7 @@ fn item_scores(job: &Job, index: usize) -> Result<ScoresByMetric, String> {
     if of_labels.is_empty() {
         return Ok(Vec::new());
     }
-    let sets = read_outputs(&outputs_folder(job, index)).map_err(|problem| problem.to_string())?;
+    let sets = read_outputs(&outputs_folder(job, unit)).map_err(|problem| problem.to_string())?;
     let output = whole(&sets, data.dataset.output.as_deref())?;
     let of = |metric: AccuracyMetric| Ok((metric, ItemScores::of(metric, &output, &labels)?));
     of_labels.into_iter().map(of).collect::<Result<_, AccuracyError>>().map_err(|problem| {
@@ -236,35 +278,39 @@ fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> V
 
 /// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say
 /// more than random ones.
-fn fidelity_on_data(job: &Job, cells: &[usize], outcomes: &[Result<(), String>]) -> Vec<CellFidelity> {
+fn fidelity_on_data(job: &Job, units: &[Reference], outcomes: &[Result<(), String>]) -> Vec<CellFidelity> {
     let manifest = job.manifest();
-    let references = References::of(manifest);
+    let references = References::of(job);
+    let compared = manifest.findings.outputs.as_ref().map_or(&[][..], |found| &found.fidelity);
     let mut found = Vec::new();
-    for (position, index) in cells.iter().enumerate() {
-        let cell = &manifest.plan.cells[*index];
-        let Some(reference) = references.of_unit(job, cells, *index) else { continue };
-        if outcomes[position].is_err() || outcomes[reference].is_err() {
-            continue;
-        }
+    for (unit, outcome) in units.iter().zip(outcomes).filter(|(unit, _)| unit.cell().is_some()) {
+        let cell = job.cell(unit.index());
+        let of_unit = references.of_unit(job, units, unit.index());
+        let Some(at) = of_unit.iter().copied().find(|at| outcomes[*at].is_ok() && outcome.is_ok()) else { continue };
+        let no_reference = of_unit.first().and_then(|first| outcomes[*first].clone().err());
         let Some((limits, _)) = manifest.limits_of(cell) else { continue };
-        let read = |index: usize| read_outputs(&outputs_folder(job, index)).ok();
-        let Some((expected, outputs)) = read(cells[reference]).zip(read(*index)) else { continue };
+        let read = |unit: Reference| read_outputs(&outputs_folder(job, unit)).ok();
+        let Some((expected, outputs)) = read(units[at]).zip(read(*unit)) else { continue };
         let mut fidelity = compare(&expected, &outputs, &limits);
         fidelity.items_of_data = job.data(cell).map(|data| data.fitted.items);
         let alike = manifest.plan.runnable().filter(|(_, other)| other.differs_in_input_alone(cell));
         found.extend(alike.filter_map(|(other, _)| {
-            let reference = references.of_cell(other)? as u32;
-            Some(CellFidelity { cell: other as u32, reference, fidelity: fidelity.clone() })
+            let of_other = references.of_cell(other).iter().find(|known| is_like(job, **known, units[at]))?;
+            let is_it = |known: &&CellFidelity| known.cell as usize == other;
+            // Of a reference that failed in the rehearsal nothing is run over data.
+            let before = compared.iter().find(is_it).and_then(|known| known.no_reference.clone());
+            let no_reference = no_reference.clone().or(before);
+            let (cell, reference) = (other as u32, of_other.cell());
+            Some(CellFidelity { cell, reference, no_reference, fidelity: fidelity.clone() })
         }));
     }
     found
 }
 
 impl References {
-    /// Where in `cells`, of which each speaks for its like, the reference of one of them is.
-    fn of_unit(&self, job: &Job, cells: &[usize], index: usize) -> Option<usize> {
-        let plan = job.plan();
-        let reference = &plan.cells[self.of_cell(index)?];
-        cells.iter().position(|known| plan.cells[*known].differs_in_input_alone(reference))
+    /// Where in `units`, of which each speaks for its like, the references of a cell are.
+    fn of_unit(&self, job: &Job, units: &[Reference], index: usize) -> Vec<usize> {
+        let place = |reference: &Reference| units.iter().position(|unit| is_like(job, *unit, *reference));
+        self.of_cell(index).iter().filter_map(place).collect()
     }
 }

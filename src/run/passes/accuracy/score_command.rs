@@ -15,13 +15,12 @@ use base::privacy::without_home;
 use base::wording::count;
 use experiment::AccuracyMetric;
 use files::array::{Array, save_npy};
-use plan::Cell;
 use quality::accuracy::ItemScores;
 use worker::command::Finished;
 use worker::printed::numbers;
 use worker::read_outputs;
 
-use super::ItemScoresFound;
+use super::{ItemScoresFound, Reference};
 
 /// Characters of what a failed command says last.
 const LONGEST_COMPLAINT: usize = 300;
@@ -51,7 +50,7 @@ struct Saved {
 /// there are none, in words.
 pub(super) fn run(
     job: &Job,
-    cell: &Cell,
+    unit: Reference,
     data: &ModelData,
     written: &Path,
     session: &mut Session<'_>,
@@ -63,7 +62,11 @@ pub(super) fn run(
     if let Err(problem) = save(written, &folder, data.fitted.items) {
         return ItemScoresFound::of_problem(format!("the outputs for `score`: {problem}"));
     }
-    let coordinates = job.plan().coordinates(cell);
+    let coordinates = job.plan().coordinates(job.cell(unit.index()));
+    let (variant, device) = match unit {
+        Reference::Cell(_) => (coordinates.variant(), coordinates.device()),
+        Reference::Stored(_) => ("reference", "cpu"),
+    };
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -71,8 +74,8 @@ pub(super) fn run(
         .current_dir(&job.spec_folder)
         .env("PERFRUN_DATASET", &data.dataset.file)
         .env("PERFRUN_MODEL", coordinates.model())
-        .env("PERFRUN_VARIANT", coordinates.variant())
-        .env("PERFRUN_DEVICE", coordinates.device());
+        .env("PERFRUN_VARIANT", variant)
+        .env("PERFRUN_DEVICE", device);
     let timeout = job.measure().timeout.to_duration();
     let done = session.run_command(command, timeout).map_err(|problem| format!(": {problem}"));
     match done.and_then(|done| numbers_of(job, &done, data)) {

@@ -5,6 +5,9 @@
 
 use std::path::Path;
 
+use base::quantity::Nanos;
+use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
+use judge::results;
 use onnx::cost::cost;
 use onnx::infer::infer;
 use onnx::precision::{
@@ -12,10 +15,6 @@ use onnx::precision::{
     quantize_dynamic, to_half,
 };
 use reading::plain_file;
-
-use base::quantity::Nanos;
-use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
-use judge::results;
 use record::Manifest;
 use table::{FileError, Table};
 use worker::backend::CellRequest;

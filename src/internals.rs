@@ -1,6 +1,4 @@
-//! What tests, benches and fuzz targets take from inside this package.
-//!
-//! Everything else is private, so that the compiler finds what nobody uses. No other program may build on this.
+//! What tests take from inside this package. No other program may build on this.
 
 #![allow(missing_docs, reason = "what is re-exported has its own")]
 

@@ -1,6 +1,7 @@
 //! perfrun: numbers about ONNX models that can be trusted, from one committed YAML file.
 //!
-//! The rooms stand in pipeline order; each uses only those above it (a test keeps that true).
+//! What it does stands in the packages below `crates/` (ARCHITECTURE.md). Here are the runner, the terminal and the verbs;
+//! each of these modules uses only those above it (a test keeps that true).
 //!
 //! The command line, the specification, the files and the exit codes are stable interfaces. This library is not: it
 //! exists for the binary, and its inside for its tests.

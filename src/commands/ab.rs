@@ -4,9 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reading::shell;
-use reading::yaml::scalar;
-
 use super::admission::Wishes;
 use super::measure::{Measurement, measure};
 use super::{init, json_text, print, run, specs};
@@ -19,6 +16,8 @@ use experiment::{Design, calibration};
 use files::scratch::Scratch;
 use judge::compare::{Calibration, calibrate};
 use prepare::runtime;
+use reading::shell;
+use reading::yaml::scalar;
 use record::ProjectRoot;
 use report::Format;
 use report::format::percent;

@@ -6,8 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reading::shell;
-
 use super::libraries;
 use super::quiet::OtherUsers;
 use crate::run::event::Event;
@@ -19,6 +17,7 @@ use base::quantity::Nanos;
 use experiment::Experiment;
 use plan::Plan;
 use prepare::runtime::Libraries;
+use reading::shell;
 use record::ProjectRoot;
 use spec::Loaded;
 use worker::Interrupts;
@@ -127,7 +126,7 @@ impl Admission {
 /// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
 pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
-    let path = lock::default_path();
+    let path = lock::path();
     let mut turn = None;
     let mut told = false;
     loop {

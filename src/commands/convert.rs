@@ -4,10 +4,6 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
-use onnx::{Interface, ModelHeader, ResolvedTensor};
-use reading::nearest::list;
-
 use super::{json_text, print, shapes};
 use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
@@ -19,10 +15,13 @@ use base::machine::host;
 use experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
 use files::digest;
 use files::scratch::Scratch;
+use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
+use onnx::{Interface, ModelHeader, ResolvedTensor};
 use plan::RandomStream;
 use prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
 use prepare::runtime;
 use quality::fidelity::ACCURACY_NOT_MEASURED;
+use reading::nearest::list;
 use report::format::bytes;
 use worker::backend::TensorRequest;
 

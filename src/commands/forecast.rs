@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use onnx::ModelHeader;
-use onnx::cost::Arithmetic;
 use serde_json::Value;
 
 use super::earlier::reports_of_this_machine;
@@ -16,6 +14,8 @@ use base::metric::{self, Metric};
 use base::quantity::Nanos;
 use experiment::{Device, Experiment, InputIndex, ModelIndex};
 use judge::results::{self, Results};
+use onnx::ModelHeader;
+use onnx::cost::Arithmetic;
 use plan::{Cell, CellForecast, Source};
 use record::ProjectRoot;
 use worker::backend;

@@ -3,8 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use statistics::SessionSpread;
-
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
 use super::{json_text, print};
@@ -18,6 +16,7 @@ use judge::history::{History, Point, history};
 use judge::results::{Cell, Measured, Results, Wanted};
 use record::git::{Repository, UNSHALLOW};
 use record::{ProjectRoot, StoreError, write_whole};
+use statistics::SessionSpread;
 
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;

@@ -6,10 +6,6 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
-use onnx::zoo::{Settings, of, signature};
-use onnx::{Interface, ShapeError};
-use reading::yaml::scalar;
-use reading::{plain_file, shell};
 use serde_json::Value;
 
 use super::inspect::model_files;
@@ -22,7 +18,11 @@ use base::name::fitting_name;
 use base::printable::printable_line;
 use experiment::{InputPoint, Network, ZOO};
 use files::scratch::Scratch;
+use onnx::zoo::{Settings, of, signature};
+use onnx::{Interface, ShapeError};
 use prepare::models::ObtainError;
+use reading::yaml::scalar;
+use reading::{plain_file, shell};
 use record::{ProjectRoot, write_whole};
 use spec::{self, absolute};
 

@@ -3,9 +3,6 @@
 use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 
-use onnx::cost::{Cost, OperatorCost};
-use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor};
-
 use super::{json_text, print, shapes};
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
@@ -13,6 +10,8 @@ use crate::ui::error::{Error, ExitCode};
 use base::name::fitting_name;
 use experiment::Values;
 use files::below::{OutOfBoundsError, files_below};
+use onnx::cost::{Cost, OperatorCost};
+use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor};
 use report::format;
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {

@@ -4,8 +4,6 @@
 
 use std::path::{Path, PathBuf};
 
-use reading::shell;
-
 use super::init::{self, Question};
 use super::{run, specs};
 use crate::ui::Ui;
@@ -14,6 +12,7 @@ use crate::ui::error::{Error, ExitCode};
 use experiment::{Experiment, InputPoint};
 use files::scratch::Scratch;
 use prepare::runtime;
+use reading::shell;
 use record::ProjectRoot;
 
 /// Whether models stand where specifications could.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use reading::plain_file;
-
 use super::records;
 use super::report::{Destination, Wanted, choose};
 use super::submit::{self, Gathered, gather};
@@ -12,6 +10,7 @@ use crate::ui::Ui;
 use crate::ui::cli::{MergeArgs, Shard};
 use crate::ui::error::{Error, ExitCode};
 use base::name::is_name;
+use reading::plain_file;
 use record::merge::{MergeError, Part, merge};
 use record::{MachineUsed, ProjectRoot, Record, provenance};
 use report::Format;

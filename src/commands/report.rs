@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use reading::{plain_file, shell};
 use tracing::info;
 
 use super::{records, step_summary};
@@ -16,6 +15,7 @@ use experiment::Grade;
 use judge::compare::{GoalCheck, GoalOutcome, judge};
 use judge::results::{self, Cell, Results, Status};
 use judge::summary::summarize;
+use reading::{plain_file, shell};
 use record::provenance::{self, Facts};
 use record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
 use report::format::{count, some};

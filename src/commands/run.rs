@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use reading::plain_file;
-
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::forecast::forecasts;
@@ -23,6 +21,7 @@ use experiment::Grade;
 use files::scratch::Scratch;
 use judge::summary::LEAST_RUNS;
 use prepare::runtime;
+use reading::plain_file;
 use record::provenance::{self, Facts};
 use record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
 use report::format::percent;

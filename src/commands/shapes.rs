@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use onnx::{Interface, Resolved, ShapeError, Signature};
-
 use crate::ui::cli::Size;
 use experiment::{BATCH, InputPoint, Values};
+use onnx::{Interface, Resolved, ShapeError, Signature};
 
 /// The shapes of the inputs, which these values will fill: as asked for, with a batch of one where none is asked for and something is open.
 ///

@@ -1,6 +1,5 @@
 //! A matrix in shards: which groups each measures, and how long it will take.
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::forecast::{forecasts, forecasts_of_any_machine};
@@ -10,6 +9,7 @@ use crate::ui::error::Error;
 use crate::ui::plan::PlannedShard;
 use experiment::Experiment;
 use plan::{self, Cell, CellForecast, Plan, Skip, SkipKind, TooManyShards, estimate_before_measuring, typical_runs};
+use reading::plain_file;
 use record::ProjectRoot;
 use report::format::count;
 use spec::Loaded;

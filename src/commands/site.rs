@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rayon::prelude::*;
-use reading::plain_file;
 
 use super::history::{no_metric, own_metrics, readable};
 use super::points::{experiments, path_of_report, points};
@@ -15,6 +14,7 @@ use base::metric::MetricReference;
 use base::name::is_name;
 use judge::history::Point;
 use judge::results::{self, Wanted};
+use reading::plain_file;
 use record::git::Repository;
 use record::{ProjectRoot, write_whole};
 use report::site::{Known, Site, SiteError, columns};

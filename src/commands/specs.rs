@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use reading::{plain_file, shell};
 use tracing::info;
 
 use super::inspect;
@@ -15,12 +14,12 @@ use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 use crate::ui::transfer::TransferBar;
-use experiment::{self, CompiledSelector, Vocabulary};
-use experiment::{Design, Profiling, ZOO};
+use experiment::{self, CompiledSelector, Design, Profiling, Vocabulary, ZOO};
 use files::below::{OutOfBoundsError, files_below};
 use plan::{self, Cell, Plan, SkipKind, is_idle};
 use prepare::models::{self, Progress};
 use prepare::runtime;
+use reading::{plain_file, shell};
 use spec::{self, Loaded, Note};
 use worker::Interrupts;
 

@@ -3,15 +3,14 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use reading::plain_file;
-use statistics::SessionSpread;
-
 use super::{json_text, print};
 use crate::ui::cli::StatArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
 use base::metric::Direction;
 use judge::stat::{self, Series, StatOptions};
+use reading::plain_file;
+use statistics::SessionSpread;
 
 /// A file of more bytes than this is refused: what is made of it takes more again.
 const MOST_BYTES: u64 = 512 << 20;

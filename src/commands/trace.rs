@@ -3,12 +3,11 @@
 use std::io::Read;
 use std::path::Path;
 
-use reading::nearest::suggestion;
-use reading::plain_file;
-
 use crate::ui::Ui;
 use crate::ui::error::{Error, ExitCode};
 use plan::Cell;
+use reading::nearest::suggestion;
+use reading::plain_file;
 use record::profiled::TRACES;
 use record::{Detail, Record};
 use report::format::some;

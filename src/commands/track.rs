@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::records;
 use crate::ui::cli::ExportArgs;
 use crate::ui::error::{Error, ExitCode};
 use files::scratch::Scratch;
 use prepare::{programs, runtime};
 use record::ProjectRoot;
 use report::{self, Format};
-
-use super::records;
 
 /// Hands report and results to the client, whose output is this command's.
 pub(super) fn export(client: &str, arguments: &ExportArgs) -> Result<ExitCode, Error> {

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
-use onnx::{Signature, TensorType};
-
 use super::specs;
 use crate::run::{self, Prepared};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, ValidateArgs};
 use crate::ui::error::{Error, ExitCode};
 use experiment::Experiment;
+use onnx::{Signature, TensorType};
 use plan::{Plan, Skip, SkipKind};
 use report::format::count;
 

@@ -3,9 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onnx::zoo::{self, Architecture, Settings};
-use reading::nearest::nearest;
-use reading::plain_file;
 use serde_json::json;
 
 use super::{print, print_json};
@@ -13,8 +10,11 @@ use crate::ui::cli::{ZooAction, ZooArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, table};
 use experiment::Network;
+use onnx::zoo::{self, Architecture, Settings};
 use prepare::models;
 use prepare::runtime;
+use reading::nearest::nearest;
+use reading::plain_file;
 use record::write_with;
 use report::format::fixed;
 use report::page::{Overview, OverviewColumn};

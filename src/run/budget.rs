@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use statistics::planning::detectable_effect;
-
 use base::metric::MetricReference;
 use base::quantity::Nanos;
 use judge::compare::ComparisonRules;
 use record::{BudgetUsed, Manifest};
+use statistics::planning::detectable_effect;
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
 /// decides before each of them; only runs that are all decided beforehand need the caution.

@@ -2,15 +2,14 @@
 //!
 //! Input: the run as it will be stored. Output: codes. Nothing is dropped because of one.
 
-use statistics::quantile::median;
-use statistics::steady::LateWarmup;
-
 use crate::run::served::Served;
 use base::code::{Code, LIMITS, SLOW_CLOCK_NS};
 use base::machine::clock::ClockQuality;
 use base::metric::{self, Metric};
 use experiment::Cache;
 use record::{Arm, StoredRun};
+use statistics::quantile::median;
+use statistics::steady::LateWarmup;
 use worker::measure::batching::iterations_per_sample;
 use worker::measure::stop::StopReason;
 

@@ -6,15 +6,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onnx::precision::{ModelNames, ProviderClass};
-use onnx::proto::ModelProto;
-use reading::yaml::scalar;
-
 use super::error::PrepareError;
 use super::model::PreparedModel;
 use experiment::{Experiment, ModelIndex, Precision, VariantIndex};
+use onnx::precision::{ModelNames, ProviderClass};
+use onnx::proto::ModelProto;
 use plan::{Plan, Skip, SkipKind};
 use prepare::models::{Recipe, nothing_to_convert};
+use reading::yaml::scalar;
 
 /// A variant of a model for a kind of device.
 type Key = (ModelIndex, VariantIndex, ProviderClass);

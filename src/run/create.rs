@@ -112,6 +112,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     let manifest = Manifest {
         format: FORMAT,
         perfrun: env!("CARGO_PKG_VERSION").to_owned(),
+        build_profile: Some(env!("PERFRUN_PROFILE").to_owned()),
         record: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         spec: SpecSource {
             path: place.relative(spec_path),

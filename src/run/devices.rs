@@ -7,8 +7,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use onnx::{Dimension, ElementType};
 use tracing::info;
 
 use super::session::Session;
@@ -16,6 +14,8 @@ use base::machine::kernel::Kernel;
 use base::quantity::Nanos;
 use experiment::{Boundary, Completion, Device, Experiment, Load, Plugin, Provider, Supply};
 use files::scratch::Scratch;
+use onnx::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx::{Dimension, ElementType};
 use plan::{Cell, Skip, SkipKind};
 use prepare::runtime::Library;
 use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, TensorRequest};

@@ -3,11 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onnx::{OnnxError, ShapeError};
-
 use super::dataset::DatasetError;
 use super::duet::DuetError;
 use base::wording::{list, some};
+use onnx::{OnnxError, ShapeError};
 use plan::PlanError;
 use record::StoreError;
 

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use onnx::read_header;
-
 use super::dataset;
 use super::error::PrepareError;
 use super::model;
 use super::provenance::hash_files;
 use experiment::Experiment;
+use onnx::read_header;
 use record::{Manifest, VariantFile, VariantOrigin};
 
 /// A model file with its external data.

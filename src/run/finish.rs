@@ -2,10 +2,6 @@
 //!
 //! The codes are set in [`super::codes`].
 
-use statistics::Distribution;
-use statistics::steady::LateWarmup;
-use statistics::stopping::precision_reached;
-
 use super::codes;
 use super::job::Job;
 use super::served::{self, Served};
@@ -14,6 +10,9 @@ use base::printable::printable_line;
 use experiment::{Cache, Stop};
 use plan::{Cell, CellId};
 use record::{Arm, Outcome, StoredRun};
+use statistics::Distribution;
+use statistics::steady::LateWarmup;
+use statistics::stopping::precision_reached;
 use worker::WorkerRun;
 use worker::backend::{Failure, FailureKind};
 use worker::measure::warm::WarmupStatus;

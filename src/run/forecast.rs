@@ -3,9 +3,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use statistics::autocorrelation::autocorrelation_time;
-use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
-
 use super::Job;
 use super::lanes;
 use super::need::per_round;
@@ -15,6 +12,8 @@ use base::quantity::Nanos;
 use experiment::{Cache, Design, Measure, Rebuild, Stop};
 use plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use record::{Arm, Outcome, StoredRun};
+use statistics::autocorrelation::autocorrelation_time;
+use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {

@@ -3,9 +3,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use onnx::precision::ProviderClass;
-use onnx::{Resolved, ResolvedTensor, ShapeError};
-
 use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
@@ -16,6 +13,8 @@ use experiment::{
     BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
     VariantIndex, Warmup,
 };
+use onnx::precision::ProviderClass;
+use onnx::{Resolved, ResolvedTensor, ShapeError};
 use plan::{Cell, CellId, Plan};
 use prepare::runtime::Libraries;
 use record::{Arm, Manifest, Outcome, Record, StoredRun};

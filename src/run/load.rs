@@ -1,9 +1,5 @@
 //! The load that a run of a cell is put under: when its queries come, and which of them count (method 7.1).
 
-use statistics::early_stopping::least_values;
-use statistics::queue::poisson_arrivals;
-use statistics::random::Xoshiro256PlusPlus;
-
 use super::Job;
 use super::forecast::iteration_ns;
 use super::served::Served;
@@ -11,6 +7,9 @@ use base::quantity::Nanos;
 use experiment::{Arrivals, Load, Stop};
 use plan::{Cell, MOST_OF_SEARCH, RandomStream, RunAtRate, closed_loop};
 use record::Outcome;
+use statistics::early_stopping::least_values;
+use statistics::queue::poisson_arrivals;
+use statistics::random::Xoshiro256PlusPlus;
 use worker::measure::load::Queries;
 
 /// Queries of each caller before those that count.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::{Interface, ModelHeader, Resolved, TensorType};
-
 use super::dataset::{Fed, ModelData};
 use experiment::{InputIndex, Model, PythonModel, Source};
 use files::digest;
 use files::stamp::Stamp;
+use onnx::{Interface, ModelHeader, Resolved, TensorType};
 
 /// A model, ready to be run.
 #[derive(Clone, Debug, Default)]

@@ -4,12 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interim::InterimAnalyses;
-
 use super::schedule::Turn;
 use experiment::Design;
 use plan::Plan;
 use record::{Arm, Record};
+use statistics::interim::InterimAnalyses;
 
 /// Which groups have left, and when.
 #[derive(Clone, Debug)]

@@ -6,9 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use onnx::precision::ProviderClass;
-use onnx::{Interface, Signature};
-
 use super::convertible;
 use super::dataset::{self, DatasetError};
 use super::devices;
@@ -21,6 +18,8 @@ use base::machine::kernel::Kernel;
 use experiment::{
     Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
 };
+use onnx::precision::ProviderClass;
+use onnx::{Interface, Signature};
 use plan::{self, Cell, Facts, Plan, Skip};
 use prepare::runtime::Libraries;
 use worker::backend;

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::proto::ModelProto;
-use onnx::{ModelHeader, Resolved};
-
 use super::dataset::{self, ModelData};
 use super::error::PrepareError;
 use super::model::PreparedModel;
 use experiment::InputPoint;
 use files::digest;
+use onnx::proto::ModelProto;
+use onnx::{ModelHeader, Resolved};
 use prepare::programs::PreparedProgram;
 use prepare::runtime::{Libraries, Library};
 use record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::dimension_sizes;
-
 use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use super::model::PreparedModel;
 use base::metric::OwnMetric;
 use experiment::{Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
+use onnx::dimension_sizes;
 use plan::{Cell, RandomStream};
 use record::Arm;
 use worker::backend::{CellFacts, CellRequest, TensorRequest};

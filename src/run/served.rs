@@ -1,15 +1,14 @@
 //! What the queries of a run under a load say: rates, late ones, and what is left of their order.
 
+use base::metric::{self, Metric};
+use experiment::{LatencyBound, Load};
+use record::StoredRun;
 use statistics::early_stopping::early_stopping_estimate;
 use statistics::largest_rate::{LateCounts, Schedule};
 use statistics::mean;
 use statistics::quantile::{median, quantile_sorted, sorted};
 use statistics::queue::{discarded_queries, poisson_arrivals};
 use statistics::random::{Xoshiro256PlusPlus, stream_seed};
-
-use base::metric::{self, Metric};
-use experiment::{LatencyBound, Load};
-use record::StoredRun;
 
 /// The load that a run was put under.
 #[derive(Clone, Copy, Debug, PartialEq)]

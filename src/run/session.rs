@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::{Duration, Instant};
 
-use statistics::random::Xoshiro256PlusPlus;
-
 use super::{Job, forecast};
 use crate::run::Refusal;
 use crate::run::event::Event;
@@ -20,6 +18,7 @@ use base::quantity::Nanos;
 use device::{Neighbours, Watch};
 use plan::{Cell, RandomStream, most_time_of_run};
 use record::{Arm, StoreError, StoredRun};
+use statistics::random::Xoshiro256PlusPlus;
 use worker::backend::CellRequest;
 use worker::command::{CommandError, Finished, run_command};
 use worker::protocol::Command;

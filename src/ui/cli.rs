@@ -29,12 +29,15 @@ use base::quantity::{Nanos, Ratio};
 use experiment::{Package, Plugin};
 use report::Format;
 
+/// What `--version` says; `-V` says the first line.
+const LONG_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\nbuild profile: ", env!("PERFRUN_PROFILE"));
+
 /// Benchmark ONNX models from a YAML file; report only differences that the data support.
 ///
 /// `perfrun experiments/x.yaml` checks the file, expands it into a matrix, runs every cell in fresh processes in a
 /// randomised order, and writes the report to `reports/x/`.
 #[derive(Debug, Parser)]
-#[command(name = "perfrun", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "perfrun", version, long_version = LONG_VERSION, max_term_width = 100, disable_help_subcommand = true)]
 #[command(after_help = after_help())]
 pub struct Cli {
     /// What to do.
@@ -54,6 +57,7 @@ Exit codes:
 {}
 Environment:
   PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
+  PERFRUN_LOCK     the file by which measuring processes wait for each other (default: /dev/shm/perfrun.lock)
   PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
   ORT_DYLIB_PATH   the ONNX Runtime library to use
   NO_COLOR         turns colour off; CLICOLOR_FORCE=1 turns it on where there is no terminal",

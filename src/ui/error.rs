@@ -8,15 +8,15 @@ use std::io;
 use std::path::Path;
 
 use miette::Diagnostic;
-use onnx::OnnxError;
-use reading::plain_file;
 
 use crate::run::error::PrepareError;
 use experiment::SelectorError;
 use judge::stat::{ComparisonError, ReadError};
+use onnx::OnnxError;
 use plan::PlanError;
 use prepare::models::ObtainError;
 use prepare::runtime::RuntimeError;
+use reading::plain_file;
 use record::StoreError;
 use report::{ReportError, TemplateError};
 use spec::SpecError;

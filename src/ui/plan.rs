@@ -6,16 +6,16 @@ mod time;
 
 use std::fmt::Write;
 
-pub(crate) use settings::equal_variants;
-pub use shards::PlannedShard;
-pub(crate) use shards::describe_shards;
-
 use crate::run::Prepared;
 use experiment::{Design, Experiment, Model};
 use plan::{CellForecast, Group, Plan, PlannedRun, block_order};
 use report::format::count;
 use spec::Note;
 use worker::backend;
+
+pub(crate) use settings::equal_variants;
+pub use shards::PlannedShard;
+pub(crate) use shards::describe_shards;
 
 /// More cells than this are counted, not listed.
 const MOST_LISTED: usize = 200;

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use statistics::quantile::quantile_support;
-use statistics::{Claim, Estimate};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{self, wrap};
@@ -12,6 +10,8 @@ use base::printable::printable;
 use judge::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
 use report::format::{Column, count, judged_ratio, p_value, percent};
 use report::page::{Overview, OverviewCell, OverviewColumn};
+use statistics::quantile::quantile_support;
+use statistics::{Claim, Estimate};
 
 /// Names longer than this are cut from the left, where paths say least.
 const LONGEST_NAME: usize = 30;

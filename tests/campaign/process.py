@@ -24,7 +24,7 @@ CEILING = {
 # What a process that was killed needs to be gone.
 GRACE = 0.5
 
-# As `vocabulary::printable` has it: what moves, colours, turns or hides.
+# As `base::printable` has it: what moves, colours, turns or hides.
 TREACHEROUS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u00ad\u034f\u115f\u1160\u180e\u200b"
     "\u2028\u2029\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"

@@ -48,7 +48,10 @@ fn verbose_tells_what_was_found_and_started_and_changes_no_data() {
 fn help_and_version_are_data() {
     let place = Workplace::new();
     let version = place.run(&["--version"]).expect_code(0);
-    assert_eq!(version.stdout, format!("perfrun {}\n", env!("CARGO_PKG_VERSION")));
+    let first = format!("perfrun {}\n", env!("CARGO_PKG_VERSION"));
+    let profile = version.stdout.strip_prefix(&first).and_then(|rest| rest.strip_prefix("build profile: "));
+    assert!(["dev\n", "release\n", "dist\n"].map(Some).contains(&profile), "{}", version.stdout);
+    assert_eq!(place.run(&["-V"]).expect_code(0).stdout, first);
     let help = place.run(&["--help"]).expect_code(0);
     check_snapshot("cli_help", &help.stdout);
     let help = place.run(&["run", "--help"]).expect_code(0);

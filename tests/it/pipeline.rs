@@ -125,7 +125,7 @@ fn a_panic_is_told_with_its_message_wherever_it_happens() {
         let (_place, record) = failing(&format!("{{ kind: panic, at: {at}, runs: [0, 1] }}"), "");
         let (kind, message) = kind(&record);
         assert_eq!(kind, "internal", "{message}");
-        assert!(message.starts_with("the worker panicked at crates/worker/src/backend/mock/mod.rs:"), "{message}");
+        assert!(message.starts_with("the worker panicked at worker/src/backend/mock/mod.rs:"), "{message}");
         assert!(message.ends_with(&format!(": scripted panic while it should {does}")), "{message}");
         let failed = record.runs.iter().find(|run| run.outcome == Outcome::Failed).unwrap();
         assert!(failed.log_tail.as_ref().is_some_and(|log| log.contains("panicked")), "{:?}", failed.log_tail);

@@ -10,6 +10,8 @@ use tempfile::TempDir;
 /// A temporary folder that is a root of its own.
 pub struct Workplace {
     folder: TempDir,
+    /// Of the lock on the machine: no time is checked, so that tests need not wait for each other.
+    lock: TempDir,
 }
 
 /// What a command did.
@@ -32,7 +34,7 @@ impl Workplace {
     pub fn new() -> Self {
         let folder = TempDir::new().unwrap();
         fs::create_dir(folder.path().join(".perfrun")).unwrap();
-        Workplace { folder }
+        Workplace { folder, lock: TempDir::new().unwrap() }
     }
 
     /// A workplace with `x.yaml`.
@@ -65,6 +67,11 @@ impl Workplace {
         readable(&self.read(&format!("{folder}/report.html")))
     }
 
+    /// The file by which its measuring processes wait for each other.
+    pub fn lock(&self) -> PathBuf {
+        self.lock.path().join("lock")
+    }
+
     /// perfrun in this folder, with nothing of this machine's settings.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perfrun"));
@@ -72,6 +79,7 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.root())
             .env("NO_COLOR", "1")
+            .env("PERFRUN_LOCK", self.lock())
             .env("PERFRUN_WAIT", "0s");
         command
     }

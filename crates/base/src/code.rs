@@ -3,7 +3,7 @@
 //!
 //! Input: a code. Output: its text. Each level decides its codes in one place: runs in `run::codes`, cells in
 //! `judge::summary::findings`, records in `machine::probe::check`, controls in `judge::compare::control`, numbers in
-//! `stat::symptoms`; a test beside each proves that it raises the codes that the table gives it, and no other.
+//! `judge::stat::symptoms`; a test beside each proves that it raises the codes that the table gives it, and no other.
 //! Deliberately absent: what a record of another version calls by a name that this table lacks; it is read and shown by
 //! that name.
 
@@ -73,10 +73,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use words::capital;
 
-pub use table::{BIASED, BUSY_MACHINE, CPU_SHARE_JUDGED, CPU_SHARE_TOLD, LIMITS, SLOW_CLOCK_NS};
-pub use table::{Code, NOISY_STEAL, RUNS_APART};
-pub use words::part;
-pub use words::{percent, spelt};
+pub use table::{
+    BIASED, BUSY_MACHINE, CPU_SHARE_JUDGED, CPU_SHARE_TOLD, Code, LIMITS, NOISY_STEAL, RUNS_APART, SLOW_CLOCK_NS,
+};
+pub use words::{part, percent, spelt};
 
 /// How much a code weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -258,7 +258,7 @@ pub fn rank(name: &str) -> usize {
 pub fn reference_markdown() -> String {
     let mut text = String::from(concat!(
         "# Codes\n\n",
-        "<!-- Generated from the table by `perfrun::vocabulary::code::reference_markdown`; a test keeps it current. -->\n\n",
+        "<!-- Generated from the table by `base::code::reference_markdown`; a test keeps it current. -->\n\n",
         "A code marks something that a reader of a number should know.\n",
         "A code never removes data; it is stored with its run, and counted.\n",
         "A cell carries a code of its runs if more than a quarter of them do; the 25 % trimmed mean leaves out fewer than that.\n",

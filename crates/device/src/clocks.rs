@@ -56,8 +56,8 @@ fn clock(default: Option<u32>, most: Option<u32>) -> Option<u32> {
 mod tests {
     use std::sync::Mutex;
 
-    use super::super::monitor::{Facts, Process, Reading};
     use super::*;
+    use crate::monitor::{Facts, Process, Reading};
 
     /// Two GPUs, of which the second may be set by root alone.
     #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! What devices are, and what they do while runs are measured: the parent's look at them.
 //!
-//! A [`Monitor`] tells of GPUs: NVML on a real machine, a script with the mock backend. [`packages`] reads the energy
+//! A `Monitor` tells of GPUs: NVML on a real machine, a script with the mock backend. [`packages`] reads the energy
 //! counters of processors. A [`Watch`] follows one run: it reads the GPU ten times a second in a thread of its own that
 //! sleeps in between, and the counters at the ends of each window of counted samples. What cannot be read is `None`.
 //! Deliberately absent: executing anything on a device, and, but for [`clocks`], changing a setting.
@@ -20,7 +20,6 @@ mod series;
 mod visible;
 mod watch;
 
-pub(crate) use monitor::Monitor;
 pub use monitor::is_slowed_for_heat;
 pub use series::Point;
 pub use watch::{Neighbours, Watch, Watched};
@@ -32,6 +31,7 @@ use tracing::info;
 
 use base::machine::kernel::Kernel;
 use experiment::{Device, MockDevice};
+use monitor::Monitor;
 use packages::Packages;
 
 /// One GPU and who tells of it.

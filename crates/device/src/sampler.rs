@@ -109,8 +109,8 @@ fn follow(gpu: &Gpu, before: &[u32], period: Duration, shared: &Shared) -> Vec<P
 mod tests {
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-    use super::super::monitor::{Facts, Monitor, Process, Reading};
     use super::*;
+    use crate::monitor::{Facts, Monitor, Process, Reading};
 
     /// Says whenever it is read, and waits until that is heard.
     #[derive(Debug)]

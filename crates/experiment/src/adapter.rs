@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use reading::plain_file;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Adapter, Program};
+use reading::plain_file;
 
 /// What an adapter takes: the JSON file beside its Python file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

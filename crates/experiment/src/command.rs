@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use reading::shell;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use reading::shell;
 
 /// A program with its arguments, and what surrounds each execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,9 +1,8 @@
 //! A selector against the entries of an experiment: one truth table an axis, so that a million cells are matched by
 //! lookups.
 
-use super::Entries;
 use super::selector::Matcher;
-use super::{Axis, AxisMap, BATCH, BatchSearch, InputPoint, Point, Selector};
+use super::{Axis, AxisMap, BATCH, BatchSearch, Entries, InputPoint, Point, Selector};
 
 /// A selector ready to be asked about the points of one matrix.
 #[derive(Clone, Debug)]

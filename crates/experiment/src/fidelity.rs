@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use onnx::cost::Arithmetic;
-
 use super::{Device, LowerPrecision, Precision, Variant};
+use onnx::cost::Arithmetic;
 
 /// Limits of one variant; what is `None` is reported and not judged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use super::{BATCH, Entry, Load};
+use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeError};
 
 /// One entry of the inputs axis: what shapes and values a model is fed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::interim::InterimAnalyses;
-use statistics::planning::detectable_effect;
 
 use super::{Axis, Experiment, Runs, Selector};
 use base::metric::{Difference, MetricReference, Statistic};
 use base::quantity::Ratio;
+use statistics::interim::InterimAnalyses;
+use statistics::planning::detectable_effect;
 
 /// What is compared with what, and how strictly (method 6.1, 8.2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -35,16 +35,19 @@ mod trace;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use onnx::BATCH;
-pub use onnx::precision::Io;
-pub use onnx::zoo::Network;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use base::metric::{MetricReference, OwnMetric};
+use base::quantity::{Nanos, Ratio};
+pub use onnx::BATCH;
+pub use onnx::precision::Io;
+pub use onnx::zoo::Network;
+use statistics::interim::InterimAnalyses;
+
 pub use adapter::{Declaration, SHIPPED};
-pub use axis::Axis;
-pub use axis::{Entry, OnAxis};
+pub use axis::{Axis, Entry, OnAxis};
 pub use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
 pub use calibrate::calibration;
@@ -54,36 +57,21 @@ pub use dataset::{AccuracyMetric, Dataset};
 pub use entries::Entries;
 pub use fidelity::{FidelityLimits, FidelitySettings};
 pub use index::{DeviceIndex, InputIndex, ModelIndex, RuntimeIndex, VariantIndex};
-pub use input::BatchSearch;
-pub use input::{InputFile, InputPoint, Values};
+pub use input::{BatchSearch, InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub use load::{Arrivals, LatencyBound, Load, spaced};
-pub use matrix::Combine;
-pub use matrix::beyond_limit;
-pub use matrix::{Factor, MatrixError, Space};
-pub use measure::{Boundary, Cache, Design, Parallel, Rebuild, StopStatistic};
-pub use measure::{Measure, Stop, Warmup};
-pub use mock::Mock;
-pub use mock::{MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
-pub use precision::{CALIBRATION_ITEMS, ConversionSettings, INT4_BLOCK, Quantization};
-pub use precision::{Calibration, Precision};
+pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
+pub use measure::{Boundary, Cache, Design, Measure, Parallel, Rebuild, Stop, StopStatistic, Warmup};
+pub use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
+pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Precision, Quantization};
 pub use profiling::Profiling;
-pub use provider::Plugin;
-pub use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Provider, Supply};
+pub use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply};
 pub use quick::quick;
 pub use runs::Runs;
-pub use runtime::Package;
-pub use runtime::{Adapter, OLDEST_RUNTIME, Program, Runtime, is_new_enough, version_numbers};
-pub use selector::is_glob;
-pub use selector::{SelectorError, Vocabulary, parse_selector};
+pub use runtime::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, is_new_enough, version_numbers};
+pub use selector::{SelectorError, Vocabulary, is_glob, parse_selector};
+pub use source::{PythonModel, Source, ZOO};
 pub use trace::Trace;
-
-pub use source::ZOO;
-pub use source::{PythonModel, Source};
-
-use base::metric::{MetricReference, OwnMetric};
-use base::quantity::{Nanos, Ratio};
-use statistics::interim::InterimAnalyses;
 
 /// What one YAML file describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

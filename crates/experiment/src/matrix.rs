@@ -16,9 +16,8 @@ use super::selector::Vocabulary;
 use super::{Axis, AxisMap, BATCH, Experiment, InputPoint, Model, Point, Selector};
 
 pub use combine::Combine;
-pub use error::MatrixError;
-pub use error::beyond_limit;
 use error::grouped;
+pub use error::{MatrixError, beyond_limit};
 
 /// The largest matrix that is planned. A million cells of ten runs at two seconds take eight months.
 pub(crate) const MAX_CELLS: u64 = 1_000_000;
@@ -197,7 +196,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// More than [`MAX_CELLS`].
+    /// More than `MAX_CELLS`.
     pub fn size(&self, factors: &[Factor], combine: Combine) -> Result<u64, MatrixError> {
         match combine {
             Combine::Product => self.size_of_product(factors),

@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::stopping::Location;
 
 use super::Trace;
 use base::quantity::{Nanos, Ratio};
+use statistics::stopping::Location;
 
 /// How a run warms up, samples and stops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

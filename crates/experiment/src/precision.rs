@@ -1,8 +1,9 @@
 //! The arithmetic of a variant, and how a model is brought to it.
 
-use onnx::precision::Io;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use onnx::precision::Io;
 
 /// The arithmetic of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

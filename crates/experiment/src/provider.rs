@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use onnx::cost::Arithmetic;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Device, Package, Variant};
+use onnx::cost::Arithmetic;
 
 /// What is said of an execution provider.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use globset::{Glob, GlobMatcher};
-use reading::nearest::suggestion;
 
 use super::{Axis, AxisMap, Entry, OnAxis, Selector};
+use reading::nearest::suggestion;
 
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]

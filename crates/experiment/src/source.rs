@@ -1,9 +1,10 @@
 //! Where a model comes from that is no file of the user's.
 
-use onnx::TensorType;
-use onnx::zoo::Network;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use onnx::TensorType;
+use onnx::zoo::Network;
 
 /// A source of a model file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use reading::plain_file;
 use sha2::{Digest, Sha256};
 
 use super::stamp::Memo;
+use reading::plain_file;
 
 /// SHA-256 over files, one after the other, as hex.
 ///

@@ -2,12 +2,8 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
-pub mod scratch;
-
-pub mod stamp;
-
-pub mod digest;
-
-pub mod below;
-
 pub mod array;
+pub mod below;
+pub mod digest;
+pub mod scratch;
+pub mod stamp;

@@ -8,11 +8,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use reading::plain_file;
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
 use base::machine::kernel::Kernel;
+use reading::plain_file;
 
 /// What the names of all of them begin with, in the temporary folder or beside what they are for.
 const PREFIX: &str = ".perfrun-scratch-";

@@ -4,21 +4,14 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
+pub mod compare;
+pub mod diagnosis;
 pub mod diff;
-
 pub mod history;
-
+pub mod profile;
 pub mod results;
-
 pub mod stat;
+pub mod summary;
 
 /// Confidence of every interval (method 11).
 pub const CONFIDENCE: f64 = 0.95;
-
-pub mod diagnosis;
-
-pub mod profile;
-
-pub mod summary;
-
-pub mod compare;

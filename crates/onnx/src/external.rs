@@ -11,11 +11,10 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-use reading::{memory_bytes, plain_file};
-
 use super::error::OnnxErrorKind;
 use super::proto::tensor_proto::DataLocation;
 use super::proto::{ModelProto, TensorProto};
+use reading::{memory_bytes, plain_file};
 
 /// Replaces references to other files by their bytes, for weights of at most `largest` bytes; of the others it makes sure
 /// that they are where the model says.

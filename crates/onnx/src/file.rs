@@ -12,7 +12,6 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use prost::Message;
-use reading::{memory_bytes, plain_file};
 
 use super::error::{OnnxError, OnnxErrorKind};
 use super::external::{check_external_data, take_in_external_data};
@@ -25,6 +24,7 @@ use super::skeleton::{KEPT, skeleton};
 use super::stream::{self, StreamError};
 use super::unknown;
 use super::wire::{Fault, Wire};
+use reading::{memory_bytes, plain_file};
 
 /// What a protobuf message may hold, less room for what stands around the weights.
 const LARGEST_FILE_BYTES: u64 = (1 << 31) - (1 << 20);

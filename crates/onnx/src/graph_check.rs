@@ -5,11 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reading::nearest::nearest;
-
 use super::functions::Key;
 use super::operators::{NEWEST_OPSET, operator, operator_names};
 use super::proto::{FunctionProto, GraphProto, ModelProto, NodeProto};
+use reading::nearest::nearest;
 
 /// Graphs within nodes within graphs: real models stay below ten, and a model must not exhaust the stack.
 const DEEPEST: usize = 64;

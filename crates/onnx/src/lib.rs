@@ -19,7 +19,7 @@ mod graph;
 mod graph_check;
 pub mod infer;
 mod interface;
-pub(crate) mod operators;
+mod operators;
 mod order;
 pub mod precision;
 pub mod proto;
@@ -27,7 +27,7 @@ mod read;
 mod resolve;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-pub(crate) mod sample;
+mod sample;
 mod shape_error;
 mod signature;
 mod skeleton;
@@ -41,16 +41,13 @@ pub mod zoo;
 pub use batch::{Asked, BATCH, BatchChoice};
 pub use error::{OnnxError, foreign_format};
 pub use extract::{ExtractError, Extracted, extract};
-pub use file::save;
-pub use file::{load, load_graph, unknown_fields};
+pub use file::{load, load_graph, save, unknown_fields};
 pub use graph_check::{GraphError, check_graph};
 pub use interface::Interface;
-pub use read::ModelHeader;
-pub use read::read_header;
+pub use read::{ModelHeader, read_header};
 #[cfg(test)]
 pub(crate) use resolve::resolve_inputs;
 pub use resolve::{KnownShape, Resolved, ResolvedTensor, dimension_sizes, known_shapes};
 pub use shape_error::ShapeError;
-pub use signature::{Dimension, ElementType};
-pub use signature::{Signature, TensorType};
+pub use signature::{Dimension, ElementType, Signature, TensorType};
 pub(crate) use tensor::TensorError;

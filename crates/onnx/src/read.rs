@@ -11,14 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use reading::nearest::near_path;
-use reading::plain_file;
-
 use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
 use super::external::Bounds;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;
+use reading::nearest::near_path;
+use reading::plain_file;
 
 /// What an ONNX file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Models, signatures and input points for the tests of this module.
+//! Models, signatures and input points for the tests of this package.
 
 use std::collections::BTreeMap;
 

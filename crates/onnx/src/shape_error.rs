@@ -6,9 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use reading::yaml::scalar;
-
 use super::signature::ElementType;
+use reading::yaml::scalar;
 
 /// What is proposed for a dimension that nothing is known of.
 pub(super) const USUAL_SIZE: u64 = 128;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Baseline, Group, PlanError};
-use experiment::{Axis, Point, Selector};
-use experiment::{CompiledSelector, Space};
+use experiment::{Axis, CompiledSelector, Point, Selector, Space};
 
 /// What the cells of a group differ in, and which of them the others are compared with.
 pub(super) struct Compared {

@@ -1,9 +1,8 @@
 //! Which cells get an identical double: the check that the measurement itself passes (method 8.2).
 
-use statistics::random::Xoshiro256PlusPlus;
-
 use super::{Plan, RandomStream};
 use experiment::Aa;
+use statistics::random::Xoshiro256PlusPlus;
 
 /// Chooses the cells that are measured twice, after every skip is known.
 ///

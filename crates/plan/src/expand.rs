@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::compared::Compared;
 use super::{Cell, CellId, Group, Plan, PlanError, Product, pairs};
-use experiment::{Axis, Combine, Experiment, Matrix, Point, Selector};
-use experiment::{CompiledSelector, Factor, MatrixError, Space};
+use experiment::{Axis, Combine, CompiledSelector, Experiment, Factor, Matrix, MatrixError, Point, Selector, Space};
 
 /// Expands an experiment into its plan; pure, and byte for byte the same for the same experiment.
 ///

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use onnx::precision::ProviderClass;
-use onnx::{BatchChoice, Interface, Resolved, ShapeError};
-
 use super::{Cell, Plan, Skip, SkipKind};
 use experiment::{InputIndex, InputPoint, ModelIndex, VariantIndex};
+use onnx::precision::ProviderClass;
+use onnx::{BatchChoice, Interface, Resolved, ShapeError};
 
 /// What the host and the files say, gathered before a plan is carried out.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Experiment -> Plan: the matrix, its groups and its order, as plain values.
 //!
-//! [`expand`] is pure: no file, no clock, the seed is in the experiment, so the same specification gives the same plan
+//! [`expand()`] is pure: no file, no clock, the seed is in the experiment, so the same specification gives the same plan
 //! on every host. What a host or a model file rules out is added afterwards by [`annotate`], which only marks cells as
 //! skipped: their place in the order stays.
 
@@ -32,8 +32,7 @@ pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, definition};
 pub use load::{MOST_OF_SEARCH, RunAtRate, closed_loop};
 pub use order::{PlannedRun, block_order, group_order};
-pub use run_time::{CellForecast, Source, TimeRange};
-pub use run_time::{most_time_of_run, time_of_seen_run};
+pub use run_time::{CellForecast, Source, TimeRange, most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use shards::{TooManyShards, most_shards, shards_of_groups, typical_runs};
 pub use sides::{BothSides, PlannedSide, both_sides};

@@ -1,11 +1,10 @@
 //! How many queries a run under a load serves, and what that takes before anything is measured (method 7.1). When they come,
 //! `run` draws.
 
-use statistics::queue::{discarded_queries, relaxation_queries};
-
 use super::run_time::TimeRange;
 use base::quantity::Nanos;
 use experiment::{Load, Stop};
+use statistics::queue::{discarded_queries, relaxation_queries};
 
 /// Queries of a run at a rate, unless the specification says how many: fewer say little about one in a hundred.
 const LEAST_AT_RATE: f64 = 1000.0;

@@ -3,9 +3,8 @@
 //! A block holds one run of every arm. Groups come in a counterbalanced shuffle, and so do the arms inside a group:
 //! the odd block is the even one reversed, which cancels linear drift exactly over each pair of blocks.
 
-use statistics::random::counterbalanced_order;
-
 use super::{Plan, RandomStream};
+use statistics::random::counterbalanced_order;
 
 /// One arm of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

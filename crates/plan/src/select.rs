@@ -1,8 +1,7 @@
 //! Selectors against a plan.
 
 use super::Plan;
-use experiment::CompiledSelector;
-use experiment::Selector;
+use experiment::{CompiledSelector, Selector};
 
 /// Whether a selector matches no cell of a plan, which is said and no error.
 pub fn is_idle(selector: &Selector, plan: &Plan) -> bool {

@@ -6,13 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use statistics::random::Xoshiro256PlusPlus;
-
 use super::estimate::times_of_groups;
 use super::run_time::CellForecast;
 use super::{Cell, Plan, SkipKind};
 use base::metric::ITEMS;
 use experiment::Experiment;
+use statistics::random::Xoshiro256PlusPlus;
 
 /// More shards than sets of cells that must stay together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +88,7 @@ fn asks_for_items(experiment: &Experiment) -> bool {
 
 /// A number for each group of which cells are run, the same for those that share a model at an input (or at any, where inputs
 /// are weighed against each other), in the order of their first groups: they could stand in for each other, or one is the
-/// other's reference. Neighbours it, how often each cell is run.
+/// other's reference. With it, how often each cell is run.
 fn sets_of_groups(experiment: &Experiment, plan: &Plan) -> (Vec<Option<u32>>, Vec<u32>) {
     // What a host rules out counts too: another host may not.
     let arms: Vec<u32> = plan.run_somewhere().into_iter().map(u32::from).collect();

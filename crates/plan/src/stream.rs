@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use statistics::random::key_seed;
-
 use super::{CellId, Coordinates};
+use statistics::random::key_seed;
 
 /// A stream of random numbers by its purpose. Its text names it in every version, so that records can be repeated.
 #[derive(Clone, Copy, Debug)]

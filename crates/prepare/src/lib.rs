@@ -2,9 +2,7 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
-mod seal;
-
+pub mod models;
 pub mod programs;
 pub mod runtime;
-
-pub mod models;
+mod seal;

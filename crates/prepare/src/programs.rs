@@ -6,11 +6,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
-
 use experiment::{Adapter, Program};
 use files::digest;
 use files::scratch::Scratch;
+use reading::plain_file;
 
 /// The files of the package.
 const FILES: [(&str, &str); 17] = [

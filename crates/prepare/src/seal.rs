@@ -6,10 +6,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
-
 use files::digest;
 use files::scratch::Scratch;
+use reading::plain_file;
 
 /// What stands beside a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

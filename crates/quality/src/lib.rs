@@ -2,6 +2,5 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
-pub mod fidelity;
-
 pub mod accuracy;
+pub mod fidelity;

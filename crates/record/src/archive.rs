@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
-use reading::plain_file;
 use walkdir::WalkDir;
 
 use super::profiled::TRACES;
 use super::{StoreError, write_with};
+use reading::plain_file;
 
 /// What stands for a file in an archive.
 pub enum Content {

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use onnx::precision::{ConversionReport, ProviderClass};
 use serde::{Deserialize, Serialize};
-use statistics::Verdict;
-use statistics::interval::Estimate;
 
 use super::used::InferenceCost;
 use base::metric::MetricReference;
 use base::quantity::Nanos;
 use device::look::Look;
 use experiment::{DeviceIndex, Grade, ModelIndex, RuntimeIndex, VariantIndex};
+use onnx::precision::{ConversionReport, ProviderClass};
 use prepare::models::Recipe;
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
+use statistics::Verdict;
+use statistics::interval::Estimate;
 use worker::backend::Failure;
 
 /// How long what comes once before commands took.

@@ -8,13 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use statistics::Distribution;
-use statistics::largest_rate::LateCounts;
 
 use super::{FORMAT, StoreError, read_versioned, write_whole};
 use base::metric;
 use device::Point;
 use plan::CellId;
+use statistics::Distribution;
+use statistics::largest_rate::LateCounts;
 use worker::RunData;
 use worker::backend::Failure;
 

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use onnx::cost::Arithmetic;
-use onnx::precision::ProviderClass;
-
 use super::found::{CellFidelity, CellRate, CellSearch, VariantAccuracy, VariantFile};
 use super::roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic, cpu};
 use super::{Manifest, RuntimeUsed};
 use experiment::{Device, LowerPrecision, Point, Precision, RuntimeIndex, VariantIndex};
+use onnx::cost::Arithmetic;
+use onnx::precision::ProviderClass;
 use plan::Cell;
 
 /// Half precision that is less than so many times as fast as float32 on a processor is float32 behind casts: where it is

@@ -18,7 +18,7 @@ pub mod manifest;
 pub mod merge;
 mod profile_table;
 pub mod profiled;
-pub(crate) mod project_root;
+mod project_root;
 pub mod provenance;
 pub mod revision;
 pub mod roofline;
@@ -31,27 +31,22 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-pub use findings::Finding;
-pub use findings::PassFindings;
+use reading::plain_file;
+use table::FileError;
+
+pub use findings::{Finding, PassFindings};
 pub use found::{
     BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, Disturbed,
-    LibrarySaid, Preview, Rates, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge, Trial, Tried, TriedRate,
-    VariantFile,
+    LibrarySaid, Preview, Rates, Rehearsed, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge, Trial, Tried,
+    TriedRate, VariantAccuracy, VariantFile, VariantOrigin,
 };
-pub use found::{Rehearsed, VariantAccuracy, VariantOrigin};
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::Manifest;
-
 pub use profiled::Profiled;
-pub use project_root::LATEST;
-pub use project_root::ProjectRoot;
+pub use project_root::{LATEST, ProjectRoot};
 pub use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
-pub use used::{DatasetFile, InferenceCost, MachineUsed};
-pub use used::{ModelFile, RuntimeUsed, Session, SpecSource};
-
-use reading::plain_file;
-use table::FileError;
+pub use used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, Session, SpecSource};
 
 /// Version of everything that a record holds.
 pub const FORMAT: u32 = 2;
@@ -285,7 +280,7 @@ fn read_versioned<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Stor
 }
 
 /// As [`read_versioned`], from a text that was read from `path`.
-pub(crate) fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
+fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Damaged { path: path.to_owned(), reason };
     #[derive(serde::Deserialize)]
     struct Versioned {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::{StoreError, write_whole};
 use experiment::{Command, Dataset, Experiment, Model, Runtime};
+use reading::plain_file;
 
 /// `local.json`; never committed, since it names folders of the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

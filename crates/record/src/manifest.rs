@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::findings::PassFindings;
@@ -20,6 +19,7 @@ use base::name::is_entry_name;
 use base::quantity::Ratio;
 use experiment::{Arrivals, Axis, BATCH, Device, Experiment, FidelityLimits, InputPoint, Precision, Runs, Variant};
 use plan::{Cell, CellId, Plan, Skip, SkipKind};
+use reading::plain_file;
 use worker::backend;
 
 /// `manifest.json`.
@@ -29,6 +29,9 @@ pub struct Manifest {
     pub format: u32,
     /// Version of perfrun that began it.
     pub perfrun: String,
+    /// The profile of cargo that it was built with: `dev`, `release`, `dist`. Absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_profile: Option<String>,
     /// Name of the record's folder.
     pub record: String,
     /// The specification as written.

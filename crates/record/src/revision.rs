@@ -8,10 +8,10 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use super::git::{GitError, Repository};
+use reading::plain_file;
 
 /// HEAD at the time of measuring.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ mod tests {
         }
         let author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
         for command in [["init", "-q", "."], ["add", "-A", "."], ["commit", "-qm", "a"]] {
-            assert!(super::super::git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
+            assert!(crate::git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
         }
         folder
     }

@@ -3,10 +3,10 @@
 //! Input: what the pass before the first block measured. Output: values as they are stored. Deliberately absent: the
 //! limits of a cell (`known`), what the cell achieves, and what is said about it (`judge`).
 
-use onnx::cost::Arithmetic;
 use serde::{Deserialize, Serialize};
 
 use experiment::{Device, ModelIndex, VariantIndex};
+use onnx::cost::Arithmetic;
 
 /// What the machine was seen to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use onnx::cost::Moved;
 use serde::{Deserialize, Serialize};
 
 use base::machine::host::Host;
 use base::machine::kernel::Load;
+use onnx::cost::Moved;
 
 /// A machine on which records of a merged one were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,10 @@
 //! What disturbed the runs from outside, in one line: by its cause, in place of a warning for each of its symptoms.
 
+use super::format::percent;
 use base::code;
 use base::metric::{self, Metric};
 use base::wording::count;
 use judge::results::{Disturbed, Results, beside as load_beside};
-
-use super::format::percent;
 
 /// One run in so many is worth a line; so is whatever weakens a cell.
 const RARE: u32 = 20;

@@ -18,10 +18,9 @@ pub use phrases::{amount, batched, bytes, magnitude, percent, score};
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 
-use statistics::interval::{Estimate, Interval};
-
 use base::metric::Unit;
 use judge::results::LEAST_RUNS;
+use statistics::interval::{Estimate, Interval};
 
 /// What a column shows of a unit: the text, and what a stored value is divided by.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! Results -> a report: one page in words and numbers, figures, and the formats of files.
 //!
-//! Pure up to [`write`]: the same results give the same bytes, whatever the time, the locale or the number of threads.
+//! Pure up to [`write()`]: the same results give the same bytes, whatever the time, the locale or the number of threads.
 //! The terminal shows parts of the same [`page`]. Deliberately absent: estimates and verdicts, which are `judge`'s, and
 //! where a report lies, which the command decides.
 
@@ -26,12 +26,10 @@ use std::path::PathBuf;
 use record::StoreError;
 use table::TableError;
 
-pub use compose::Composed;
-pub use compose::compose;
+pub use compose::{Composed, compose};
 pub use formats::Format;
-pub use template::reference_markdown as template_reference;
 pub(crate) use template::render as fill_template;
-pub use template::{TemplateError, UserTemplate};
+pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use write::write;
 
 /// A report as texts; nothing is on disk yet.

@@ -30,12 +30,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::plots::{Plot, Plots};
+use judge::results::Results;
+
 pub(crate) use answer::Answer;
 pub use answer::AnswerRow;
 pub(crate) use cells::CellsTable;
-pub use cells::Overview;
 pub(super) use cells::absence;
-pub use cells::{OverviewCell, OverviewColumn, Tone};
+pub use cells::{Overview, OverviewCell, OverviewColumn, Tone};
 pub(crate) use facts::Fact;
 pub use facts::executed_by;
 pub(crate) use judged::Against;
@@ -46,9 +48,6 @@ pub use table::Table;
 pub(crate) use table::{TableCell, TableColumn, TableRow};
 pub(crate) use test_cases::{TestCase, TestOutcome};
 pub use trust::Trust;
-
-use super::plots::{Plot, Plots};
-use judge::results::Results;
 
 /// What a quick look is worth.
 const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";

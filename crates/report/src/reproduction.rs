@@ -5,16 +5,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::{Claim, Verdict};
 
 use crate::format::{judged_ratio, list, score, verdict_word};
-use base::metric::PEAK_RSS;
-use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, R2, RMSE};
+use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, PEAK_RSS, R2, RMSE};
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::compare::GoalOutcome;
 use judge::diff::{Changes, DiffOptions, FORMAT, Reason, Row, Side, SideSeen, Standing, changes, diff, standing};
 use judge::results::{Compared, Contest, Results, Status, interval, schema_of};
 use record::provenance::frame_names;
+use statistics::{Claim, Verdict};
 use table::TableError;
 
 /// What was claimed there, and what was found here.

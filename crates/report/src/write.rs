@@ -4,9 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
-
 use super::{Format, Rendered, ReportError, plots};
+use reading::plain_file;
 use record::write_whole;
 
 /// Writes the report and returns the files, the ones to read first.

@@ -5,13 +5,12 @@
 
 use std::str::FromStr;
 
-use base::metric::OwnMetric;
-use base::quantity::QuantityError;
-
 use super::document::{DocumentPath, Node, exists, key_span, value_span};
 use super::files::Depth;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
+use base::metric::OwnMetric;
+use base::quantity::QuantityError;
 
 /// Collects what is wrong with the meaning of a document.
 pub(super) struct Check<'a> {

@@ -69,9 +69,9 @@ pub(super) fn canonical(value: &Value) -> Value {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::problem::Sources;
-    use super::super::yaml;
     use super::*;
+    use crate::problem::Sources;
+    use crate::yaml;
 
     fn json(text: &str) -> Value {
         to_json(&yaml::parse(&Sources::new("x.yaml", text), 0, 0).unwrap().0)

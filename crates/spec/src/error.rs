@@ -124,8 +124,8 @@ impl SpecError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::problem::{Sources, Span};
     use super::*;
+    use crate::problem::{Sources, Span};
 
     #[test]
     fn many_problems_are_counted() {

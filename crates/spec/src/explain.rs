@@ -5,11 +5,11 @@
 
 mod key;
 
-use reading::nearest::nearest;
 use serde::Serialize;
 
 use base::code::{self, Code, CodeText};
 use base::metric::{Direction, ENVIRONMENT, Kind, METRICS, Metric, MetricReference, SPEEDUP, Statistic};
+use reading::nearest::nearest;
 
 pub use key::{Choice, Key, keys};
 

@@ -7,11 +7,11 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
-use reading::nearest::near_name;
-use reading::plain_file;
 
 use experiment::is_glob;
 use files::below::{OutOfBoundsError, files_below};
+use reading::nearest::near_name;
+use reading::plain_file;
 
 /// The first line of a Git LFS pointer file, which has three.
 const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";
@@ -123,7 +123,7 @@ fn existing(folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
 fn missing(folder: &Path, text: &str, path: &Path) -> SpecFileError {
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
-    // Neighbours the spec's folder is where the current folder often is.
+    // perfrun is often started in the folder above, or in one beside the spec's.
     if !Path::new(text).is_absolute() && folder.join("..").join(text).is_file() {
         return problem(message, format!("did you mean `../{text}`? {}", relative_to(folder)));
     }

@@ -5,8 +5,6 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use reading::nearest::near_path;
-use reading::plain_file;
 use serde_json::Value;
 
 use super::check::Check;
@@ -19,6 +17,8 @@ use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
 use base::conflict::conflict_line;
 use experiment::Experiment;
+use reading::nearest::near_path;
+use reading::plain_file;
 
 /// A spec is text by hand; what is larger is something else. Checked before anything is read.
 const LARGEST_MIB: u64 = 16;

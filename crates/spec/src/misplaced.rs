@@ -3,8 +3,9 @@
 //! A key of an entry that nobody knows may be a dimension or a slip of the pen, so it is refused; its value says what it
 //! was meant for. Input: the entry. Output: the entry as it should be, for a hint.
 
-use reading::yaml::scalar;
 use serde_json::{Map, Value};
+
+use reading::yaml::scalar;
 
 /// Keys as other tools call them, by the map in which they are written, and what is meant here.
 const ELSEWHERE: [(&str, &str, &str); 12] = [

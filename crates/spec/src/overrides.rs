@@ -7,7 +7,6 @@
 
 use std::path::Path;
 
-use reading::nearest::suggestion;
 use serde_json::Value;
 
 use super::document::{Content, Entry, Node, Scalar, ScalarKind};
@@ -17,6 +16,7 @@ use super::wording::PLANNED_PRECISIONS;
 use super::{coerce, files, schema, yaml};
 use experiment::Precision;
 use experiment::is_glob;
+use reading::nearest::suggestion;
 
 /// How the argument is shown, so that the user recognises it.
 const FLAG: &str = "--set ";
@@ -334,8 +334,8 @@ fn from_json(span: Span, value: &Value) -> Node {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::coerce;
     use super::*;
+    use crate::coerce;
 
     const SPEC: &str = "models: [models/mlp.onnx, { name: v1.2, path: b.onnx }]\n\
                         variants: [fp32, { name: a, threads: 4 }, { name: a.b }]\n\

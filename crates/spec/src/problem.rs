@@ -1,6 +1,6 @@
 //! What is wrong with a spec, and where: a message, a place in the text, and what to do about it.
 //!
-//! Input: messages and byte spans from the other files of this module. Output: [`Problem`], which renders with the line
+//! Input: messages and byte spans from the other files of this package. Output: [`Problem`], which renders with the line
 //! underlined. Deliberately absent: printing.
 
 use std::borrow::Cow;

@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use base::metric::{Direction, METRICS, Metric, SPEEDUP, Statistic, Unit};
-
 use super::schema;
+use base::metric::{Direction, METRICS, Metric, SPEEDUP, Statistic, Unit};
 
 /// A spec with every key and its default, commented: `docs/reference/spec-full.yaml`.
 ///
@@ -21,7 +20,7 @@ pub fn full_example() -> String {
 pub fn reference_markdown() -> String {
     let mut text = String::from(concat!(
         "# Spec reference\n\n",
-        "<!-- Generated from the schema by `perfrun::spec::reference_markdown`; a test keeps it current. -->\n\n",
+        "<!-- Generated from the schema by `spec::reference_markdown`; a test keeps it current. -->\n\n",
         "A spec is one YAML file that describes one experiment.\n",
         "[spec-full.yaml](spec-full.yaml) shows every key in place.\n",
         "`perfrun validate` checks a spec and shows all its problems at once.\n",

@@ -6,10 +6,7 @@ use std::str::FromStr;
 
 use jsonschema::error::{ValidationError, ValidationErrorKind};
 use jsonschema::paths::Location;
-use reading::nearest::{list, nearest, suggestion};
 use serde_json::Value;
-
-use base::quantity::{Nanos, QuantityError, Ratio};
 
 use super::document::{DocumentPath, Node, Step, key_span, value_span};
 use super::form::{
@@ -20,6 +17,8 @@ use super::misplaced;
 use super::problem::{Problem, Sources};
 use super::schema;
 use base::name::fitting_name;
+use base::quantity::{Nanos, QuantityError, Ratio};
+use reading::nearest::{list, nearest, suggestion};
 
 /// Texts longer than this are cut in messages; the whole text is underlined anyway.
 const LONGEST_QUOTE: usize = 40;

@@ -65,7 +65,7 @@ pub(crate) fn mean_interval_ess(values: &[f64], confidence: f64) -> Option<Estim
     mean_interval_at(values, confidence, effective_sample_size(values))
 }
 
-/// As [`mean_interval_ess`] when the effective sample size is known already.
+/// As `mean_interval_ess` when the effective sample size is known already.
 pub fn mean_interval_at(values: &[f64], confidence: f64, effective_n: f64) -> Option<Estimate> {
     if !is_confidence(confidence) || !are_finite(values) {
         return None;
@@ -86,7 +86,7 @@ pub(crate) fn quantile_interval_ess(values: &[f64], probability: f64, confidence
     quantile_interval_ess_of(values, &sorted(values), probability, confidence)
 }
 
-/// As [`quantile_interval_ess`] when the same values are at hand in rising order too.
+/// As `quantile_interval_ess` when the same values are at hand in rising order too.
 pub fn quantile_interval_ess_of(
     values: &[f64],
     ordered: &[f64],

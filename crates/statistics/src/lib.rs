@@ -18,7 +18,7 @@ pub mod density;
 mod dependence;
 pub mod distribution;
 pub mod duet;
-pub(crate) mod e_divisive;
+mod e_divisive;
 pub mod early_stopping;
 mod fourier;
 mod indicator;
@@ -29,7 +29,7 @@ mod log_ratio;
 mod mann_whitney;
 mod mean_resampling;
 mod mid_ranks;
-pub(crate) mod minimum_effect;
+mod minimum_effect;
 pub mod moments;
 pub mod multiplicity;
 pub mod naive_comparisons;
@@ -50,7 +50,7 @@ pub mod random_effects;
 pub mod run_groups;
 mod sample_summary;
 mod satterthwaite;
-pub(crate) mod session_spread;
+mod session_spread;
 pub mod shape;
 pub mod steady;
 pub mod stopping;
@@ -69,27 +69,23 @@ pub mod wilson;
 pub use course::Course;
 pub use dependence::Dependence;
 pub use duet::paired_slice_ratio;
-pub use interval::Estimate;
-pub use interval::{Interval, mean_interval};
+pub use interval::{Estimate, Interval, mean_interval};
 pub use log_ratio::{Hint, LogRatio};
-pub use moments::mean;
-pub use moments::standard_deviation;
+pub use moments::{mean, standard_deviation};
 pub use naive_comparisons::{NaiveComparisons, naive_comparisons};
 pub use paired::compare_paired;
 pub use paired_tests::{PairedT, paired_t};
-pub use quantile::median;
 pub use quantile::{
-    QuantileInterval, median_absolute_deviation, quantile_interval_sorted, quantile_is_supported, quantile_sorted,
+    QuantileInterval, median, median_absolute_deviation, quantile_interval_sorted, quantile_is_supported,
+    quantile_sorted,
 };
-pub use random::key_seed;
-pub use random::{Xoshiro256PlusPlus, counterbalanced_order, stream_seed};
+pub use random::{Xoshiro256PlusPlus, counterbalanced_order, key_seed, stream_seed};
 pub use run_groups::{RunGroups, run_groups};
 pub use shape::Distribution;
 pub use steady::{Drift, LateWarmup, drift, late_warmup};
 pub use trimmed_mean::trimmed_mean;
 pub use unpaired::SessionSpread;
-pub use verdict::Claim;
-pub use verdict::Verdict;
+pub use verdict::{Claim, Verdict};
 
 #[cfg(test)]
 mod tests {

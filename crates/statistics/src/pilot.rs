@@ -88,7 +88,7 @@ mod tests {
         let pilot = Pilot::of((0..8).map(|_| run(100.0))).unwrap();
         assert!(pilot.variances.between_runs <= 0.0 && pilot.variances.within_runs > 0.0);
         assert_eq!((pilot.values, pilot.best_values(1.0, 10.0, 5..=1000)), (100, None));
-        assert_eq!(pilot.runs(100, 0.01), Some(super::super::planning::MINIMUM_RUNS));
+        assert_eq!(pilot.runs(100, 0.01), Some(crate::planning::MINIMUM_RUNS));
         assert_eq!(Pilot::of([run(1.0)]), None);
         assert_eq!(Pilot::of([run(1.0), Vec::new()]), None);
     }

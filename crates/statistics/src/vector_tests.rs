@@ -1,4 +1,4 @@
-//! The values of the reference vectors that no other test of this module checks, and the list of those that are checked
+//! The values of the reference vectors that no other test of this package checks, and the list of those that are checked
 //! elsewhere, so that a new one cannot go unnoticed (method 10).
 #![allow(clippy::unwrap_used, reason = "tests")]
 

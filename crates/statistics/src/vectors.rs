@@ -1,4 +1,4 @@
-//! Reference vectors for the tests of this module (method 10), made with numpy and scipy.
+//! Reference vectors for the tests of this package (method 10), made with numpy and scipy.
 #![allow(clippy::unwrap_used, reason = "test support")]
 
 use serde_json::Value;

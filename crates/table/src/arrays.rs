@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use onnx::ElementType;
 use polars::prelude::*;
 
 use super::boundary;
 use super::boundary::{FileError, damaged};
 use super::file::reader;
 use files::array::{Array, Head};
+use onnx::ElementType;
 
 /// What the columns are that hold numbers, texts or lists of them, by the first row; others are left out.
 ///
@@ -93,8 +93,8 @@ fn elements(values: &Series) -> Option<(ElementType, Vec<u8>)> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::Table;
     use super::*;
+    use crate::Table;
 
     fn write(path: &Path, columns: Vec<Column>) {
         let table = Table { frame: DataFrame::new_infer_height(columns).unwrap() };

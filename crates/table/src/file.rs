@@ -6,10 +6,10 @@ use std::path::Path;
 
 use polars::prelude::*;
 use polars_parquet::parquet::metadata::ColumnChunkMetadata;
-use reading::{memory_bytes, plain_file};
 
 use super::boundary::FileError;
 use super::{Table, TableError, boundary, pages};
+use reading::{memory_bytes, plain_file};
 
 /// Memory for the rows that are read at a time: what is decoded stands beside what is kept.
 const BYTES_AT_A_TIME: usize = 16 << 20;

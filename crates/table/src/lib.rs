@@ -1,4 +1,4 @@
-//! Columns and rows: what perfrun asks of polars, and the only folder that names it.
+//! Columns and rows: what perfrun asks of polars, and the only package that names it.
 //!
 //! Input: columns of equal length, or a Parquet file. Output: groups with their aggregates, files.
 //! Deliberately absent: what the columns mean, and statistics that polars does not have.

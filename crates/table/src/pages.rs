@@ -10,10 +10,10 @@ use polars::prelude::{PolarsError, PolarsResult, polars_bail, polars_err};
 use polars_io::mmap::ReaderBytes;
 use polars_parquet::parquet::page::CompressedPage;
 use polars_parquet::parquet::read::{PageReader, read_metadata};
-use reading::plain_file;
 
 use super::boundary::{self, FileError};
 use files::stamp::Memo;
+use reading::plain_file;
 
 /// Makes sure that no page claims more values than its column has. A file is looked at once in a process, as long as its
 /// size and time stay as they are.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use onnx::precision::activation_ranges::{FirstPass, Method, Observed, Range};
-
 use super::batches::{Batches, Data};
 use crate::backend::{Backend, Failure, TensorRequest};
 use experiment::Calibration;
 use files::array::Array;
+use onnx::precision::activation_ranges::{FirstPass, Method, Observed, Range};
 
 /// The percentile of values that a range covers, where it is not to cover all: that of ONNX Runtime's tools and of
 /// H. Wu et al. (arXiv:2004.09602, section 3.2).

@@ -170,11 +170,11 @@ impl Count {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::protocol::Afterwards;
     use super::*;
     use crate::measure::Samples;
     use crate::measure::stop::StopReason;
     use crate::measure::warm::WarmupStatus;
+    use crate::protocol::Afterwards;
     use base::quantity::Nanos;
 
     fn samples(phase: SamplePhase, number: u64) -> Answer {

@@ -7,12 +7,9 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
-pub mod backend;
-
-pub mod measure;
-
 mod activation_ranges;
 mod affinity;
+pub mod backend;
 mod batches;
 pub mod child;
 pub mod command;
@@ -26,6 +23,7 @@ mod lines;
 mod loaded;
 pub mod lock;
 mod log;
+pub mod measure;
 mod outputs;
 mod parent;
 mod pipe;
@@ -36,16 +34,13 @@ mod result;
 mod session;
 mod validator;
 
-pub use batches::Data;
-pub use batches::Feed;
+pub use batches::{Data, Feed};
 pub use interrupt::Interrupts;
 pub use outputs::read_outputs;
 pub use parent::{RunPlan, run};
 pub use pipe::Ended;
 pub use process::Launch;
 pub use protocol::Afterwards;
-pub use result::RunData;
-pub use result::WorkerRun;
-pub use session::StoppedAtOnce;
-pub use session::WorkerSession;
+pub use result::{RunData, WorkerRun};
+pub use session::{StoppedAtOnce, WorkerSession};
 pub use validator::overhear;

@@ -5,10 +5,6 @@ use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use onnx::precision::activation_ranges::Range;
-use statistics::quantile::median;
-use statistics::trimmed_mean::trimmed;
-
 use super::activation_ranges::activation_ranges;
 use super::affinity::bind_to;
 use super::batches::Data;
@@ -31,6 +27,9 @@ use base::machine::probe::{OwnState, OwnTotals, Usage};
 use base::metric;
 use base::quantity::Nanos;
 use experiment::{Calibration, Stop, Warmup};
+use onnx::precision::activation_ranges::Range;
+use statistics::quantile::median;
+use statistics::trimmed_mean::trimmed;
 
 /// A loaded cell.
 pub(super) struct Loaded {

@@ -46,8 +46,12 @@ pub enum LockError {
     },
 }
 
-/// Where the lock lies. Memory-backed and the same for all users; `/tmp` where that does not exist.
-pub fn default_path() -> PathBuf {
+/// Where the lock lies: what `PERFRUN_LOCK` names, for containers that share a file of their machine; else memory-backed and
+/// the same for all users, in `/tmp` where that does not exist.
+pub fn path() -> PathBuf {
+    if let Some(named) = std::env::var_os("PERFRUN_LOCK").filter(|named| !named.is_empty()) {
+        return named.into();
+    }
     let folder = ["/dev/shm", "/tmp"].into_iter().map(Path::new).find(|folder| folder.is_dir());
     folder.map_or_else(std::env::temp_dir, Path::to_path_buf).join("perfrun.lock")
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onnx::ElementType;
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
-use statistics::random::fnv1a64;
 
 use super::protocol::Answer;
 use crate::backend::{Backend, Failure, FailureKind};
 use crate::measure::stop::StopReason;
 use files::array::{Array, ArrayError, read_npy, save_npy};
+use onnx::ElementType;
+use reading::plain_file;
+use statistics::random::fnv1a64;
 
 /// The outputs for the first input set: computed again, because the last sample may have used another one. Nothing is
 /// run where there is no input set.

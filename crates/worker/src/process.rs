@@ -14,13 +14,12 @@ use command_fds::{CommandFdExt, FdMapping};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tracing::debug;
 
-use reading::shell;
-
 use super::group::Group;
 use super::log::Log;
 use super::protocol::Answer;
 use crate::backend::{Failure, FailureKind};
 use base::quantity::Nanos;
+use reading::shell;
 
 /// How a worker process is started.
 #[derive(Clone, Debug)]

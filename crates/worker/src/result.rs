@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use onnx::precision::activation_ranges::Range;
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, SamplePhase};
@@ -12,6 +11,7 @@ use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
 use device::Watched;
+use onnx::precision::activation_ranges::Range;
 
 /// What a worker found out in one run: what it sends, the journal stores and Parquet holds.
 ///

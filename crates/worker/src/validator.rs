@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use onnx::precision::activation_ranges::Range;
-
 use super::expected::ExpectedAnswers;
 use super::protocol::{Answer, Command, CommandName, OLDEST_PROTOCOL, PROTOCOL, SamplePhase};
 use super::result::WorkerRun;
@@ -15,6 +13,7 @@ use base::machine::environment::Environment;
 use base::metric::{self, OwnMetric};
 use base::quantity::Nanos;
 use experiment::Device;
+use onnx::precision::activation_ranges::Range;
 
 /// What was heard of a run, and what may be heard next.
 #[derive(Debug, Default)]
@@ -265,8 +264,8 @@ fn check_values(answer: &Answer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::protocol::greeting;
     use super::*;
+    use crate::protocol::greeting;
 
     fn greeted(capabilities: &[CommandName]) -> ResponseValidator {
         let mut validator = ResponseValidator::default();

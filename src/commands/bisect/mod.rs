@@ -8,9 +8,6 @@ mod versions;
 
 use std::path::Path;
 
-use onnx::ResolvedTensor;
-use reading::plain_file;
-
 use self::node::Culprit;
 use self::versions::{Tried, between, named, passed_over, search};
 use super::admission::Wishes;
@@ -24,6 +21,8 @@ use base::metric::{MetricReference, Unit};
 use base::wording::{list, some};
 use experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
 use judge::results::{Cell, Compared, Estimated, Explained, LEAST_RUNS, OperatorDifference, Results};
+use onnx::ResolvedTensor;
+use reading::plain_file;
 use record::ProjectRoot;
 use report::format::{self, count, percent, speedup, verdict_of};
 use spec::Loaded;

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use onnx::ResolvedTensor;
-use reading::yaml::scalar;
 use serde_json::{Map, Value, json};
 
 use crate::commands::inspect::{stem_of, write_node};
@@ -11,6 +9,8 @@ use crate::ui::error::Error;
 use base::printable::printable_line;
 use experiment::{Experiment, Runtime};
 use judge::results::Cell;
+use onnx::ResolvedTensor;
+use reading::yaml::scalar;
 use record::write_whole;
 
 /// What the files are made of.

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use reading::shell;
-
 use super::is_gated;
 use super::sides::Source;
 use crate::commands::step_summary;
@@ -11,6 +9,7 @@ use crate::ui::cli::{DiffArgs, PageFormat};
 use crate::ui::error::Error;
 use crate::ui::{self, Ui};
 use judge::diff::{Diff, FORMAT, Printed};
+use reading::shell;
 use record::write_whole;
 use report::diff::{self, Experiments, Neighbours, Page, Sentence};
 

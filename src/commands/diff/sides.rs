@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use super::revision_files::RevisionFiles;
+use super::tree::{Tree, measured_specification};
 use crate::commands::records::results_of_folder;
 use crate::ui::error::Error;
 use judge::diff::{Side, Stale};
 use judge::results::{self, Results};
 use record::git::{Blob, GitError, Repository};
 use record::{Manifest, ProjectRoot};
-
-use super::revision_files::RevisionFiles;
-use super::tree::{Tree, measured_specification};
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use reading::plain_file;
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
@@ -11,6 +10,7 @@ use experiment::Experiment;
 use files::digest;
 use judge::diff::{Side, Stale};
 use judge::results::{self, GateAsked, Results};
+use reading::plain_file;
 use record::git::Blob;
 
 /// Where the paths of a report lead.

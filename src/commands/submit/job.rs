@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 
 use crate::ui::cli::Shard;
 use crate::ui::error::Error;
 use base::quantity::Nanos;
+use reading::plain_file;
 use record::ProjectRoot;
 
 /// `job.json`.

@@ -12,8 +12,8 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use reading::shell;
-
+use self::job::{Job, Planned, Submitted, Work, folder_of_jobs, jobs, shown};
+use self::status::Status;
 use super::admission::executable;
 use super::shards::Division;
 use super::specs;
@@ -24,13 +24,11 @@ use crate::ui::error::{Error, ExitCode};
 use crate::ui::plan::PlannedShard;
 use crate::ui::submit::summary;
 use files::digest;
+use reading::shell;
 use record::ProjectRoot;
 use report::format::count;
 use spec::Loaded;
 use worker::Interrupts;
-
-use self::job::{Job, Planned, Submitted, Work, folder_of_jobs, jobs, shown};
-use self::status::Status;
 
 pub(super) use self::gather::{Gathered, gather};
 pub(super) use self::status::why_missing;

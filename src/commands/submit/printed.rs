@@ -2,12 +2,12 @@
 //!
 //! Sources: Kubernetes' API batch/v1 (Indexed completion, `backoffLimitPerIndex`), GitHub's workflow syntax.
 
-use reading::yaml;
 use serde_json::{Value, json};
 
 use super::job::Job;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::Error;
+use reading::yaml;
 
 /// Where the project's volume is mounted.
 const PLACE: &str = "/work";

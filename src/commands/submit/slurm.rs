@@ -6,11 +6,10 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use reading::shell;
-
 use super::job::Job;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::Error;
+use reading::shell;
 
 /// What a task ends with where it cannot see the job's folder.
 pub(super) const NOT_VISIBLE: i32 = 66;

@@ -6,14 +6,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::super::shards::Division;
 use crate::run;
 use crate::ui::error::Error;
 use files::digest;
 use record::revision::{self, Revision};
 use record::{ProjectRoot, write_whole};
 use spec::Loaded;
-
-use super::super::shards::Division;
 
 /// The files of a specification below its root, by their paths from there, with their hashes.
 ///

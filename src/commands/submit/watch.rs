@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use reading::{plain_file, shell};
-
 use super::super::print;
 use super::job::{Job, Submitted, folder_of_jobs, jobs, shown};
 use super::queue::{self, Unanswered};
@@ -13,6 +11,7 @@ use crate::ui::Ui;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::submit::{WaitBar, describe, summary};
+use reading::{plain_file, shell};
 use record::ProjectRoot;
 use worker::Interrupts;
 

@@ -3,9 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use onnx::ElementType;
-
 use files::array::ArrayError;
+use onnx::ElementType;
 use record::StoreError;
 use table::FileError;
 

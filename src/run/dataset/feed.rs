@@ -6,12 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
-
 use super::source::Source;
 use super::{DatasetError, Fitted, ModelData, fit, write_whole};
 use experiment::{Dataset, InputPoint, Values};
 use files::array::Array;
+use onnx::{ElementType, KnownShape, Signature, TensorType, known_shapes};
 use worker::backend::inputs::{POOL_LIMIT_BYTES, misfit};
 
 /// A set larger than this is a damaged header rather than a wish.

@@ -1,11 +1,10 @@
 //! Which array of a dataset goes into which input of a model, and whether it fits.
 
-use onnx::{Dimension, ElementType, Signature, TensorType};
-
 use super::DatasetError;
 use super::source::Source;
 use experiment::Dataset;
 use files::array::{Array, Head};
+use onnx::{Dimension, ElementType, Signature, TensorType};
 
 /// A dataset that fits a model.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,11 +12,6 @@ mod source;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) use error::DatasetError;
-pub(crate) use feed::Fed;
-pub(super) use feed::{check_values, feed, open};
-pub(crate) use fit::{Fitted, FittedInput};
-
 use self::source::Source;
 use super::error::PrepareError;
 use experiment::{AccuracyMetric, Dataset, Experiment, Values};
@@ -24,6 +19,11 @@ use files::array::{Array, save_npy};
 use onnx::Signature;
 use worker::backend::TensorRequest;
 use worker::{Data, Feed};
+
+pub(crate) use error::DatasetError;
+pub(crate) use feed::Fed;
+pub(super) use feed::{check_values, feed, open};
+pub(crate) use fit::{Fitted, FittedInput};
 
 /// A model's data.
 #[derive(Clone, Debug, PartialEq)]

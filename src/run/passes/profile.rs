@@ -6,9 +6,7 @@
 use std::fs;
 use std::time::Duration;
 
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
-use statistics::trimmed_mean::TrimmedMean;
 
 use super::Pass;
 use crate::run::Job;
@@ -18,8 +16,10 @@ use crate::run::session::{RunError, Session};
 use base::quantity::Nanos;
 use experiment::{Profiling, Stop, Warmup};
 use plan::{Cell, block_order};
+use reading::plain_file;
 use record::profiled::{CellProfile, ProfiledNode, TRACES};
 use record::{Arm, Outcome, Profiled, write_whole};
+use statistics::trimmed_mean::TrimmedMean;
 use worker::WorkerRun;
 use worker::backend::trace::{Arena, NodeTime, Resident};
 use worker::protocol::Command;

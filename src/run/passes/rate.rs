@@ -3,11 +3,6 @@
 //!
 //! Stored, never in statistics: what is reported comes from the runs of the cell.
 
-use statistics::largest_rate::{LateCounts, largest_rate};
-use statistics::mean;
-use statistics::quantile::{quantile_sorted, sorted};
-use statistics::random::Xoshiro256PlusPlus;
-
 use super::Pass;
 use super::rehearsal::pilot_warmup;
 use crate::run::Job;
@@ -21,6 +16,10 @@ use base::quantity::Nanos;
 use experiment::{LatencyBound, Load, Stop, spaced};
 use plan::{Cell, RandomStream};
 use record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
+use statistics::largest_rate::{LateCounts, largest_rate};
+use statistics::mean;
+use statistics::quantile::{quantile_sorted, sorted};
+use statistics::random::Xoshiro256PlusPlus;
 use worker::backend::{Failure, FailureKind};
 use worker::measure::load::Queries;
 use worker::{RunPlan, WorkerRun};

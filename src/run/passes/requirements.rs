@@ -1,8 +1,5 @@
 //! Conditions of a specification that are checked before anything is measured (`require`).
 
-use statistics::planning::typical_deviation;
-use statistics::trimmed_mean::TrimmedMean;
-
 use super::Pass;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
@@ -11,6 +8,8 @@ use crate::run::{Job, Refusal};
 use base::metric::LATENCY;
 use experiment::Grade;
 use record::{Arm, Preview, StoredRun};
+use statistics::planning::typical_deviation;
+use statistics::trimmed_mean::TrimmedMean;
 use worker::RunPlan;
 use worker::backend::CellRequest;
 

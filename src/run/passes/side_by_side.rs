@@ -6,12 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use statistics::Verdict;
-use statistics::interim::InterimAnalyses;
-use statistics::mean;
-use statistics::quantile::{quantile_sorted, sorted};
-use statistics::trimmed_mean::trimmed_mean;
-
 use super::Pass;
 use crate::run::Job;
 use crate::run::at_work::keep_at_work;
@@ -28,6 +22,11 @@ use experiment::{DeviceIndex, Runs};
 use judge::compare::ComparisonRules;
 use plan::Cell;
 use record::{Arm, Disturbed, Outcome, SideBySide, StoredRun, Trial};
+use statistics::Verdict;
+use statistics::interim::InterimAnalyses;
+use statistics::mean;
+use statistics::quantile::{quantile_sorted, sorted};
+use statistics::trimmed_mean::trimmed_mean;
 use worker::backend::Failure;
 
 /// Tries the devices of the experiment.

@@ -10,11 +10,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) use checks::{Check, State};
-
-use checks::Checks;
-use models::{Size, Subject};
-
 use super::session::Session;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
@@ -27,6 +22,11 @@ use quality::fidelity::{self, Fidelity};
 use statistics::quantile::median;
 use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, TensorRequest};
 use worker::{Afterwards, Interrupts, RunPlan, StoppedAtOnce, WorkerRun, read_outputs};
+
+pub(crate) use checks::{Check, State};
+
+use checks::Checks;
+use models::{Size, Subject};
 
 /// A provider may compile its kernels.
 const TIMEOUT: Nanos = Nanos::from_secs(120);

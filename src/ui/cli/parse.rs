@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::{CommandFactory, Parser};
-use reading::nearest::nearest;
 
 use super::Cli;
 use base::printable::{printable, printable_line};
+use reading::nearest::nearest;
 
 /// What clap says in place of a command: help, the version, or what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

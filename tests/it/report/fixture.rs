@@ -427,6 +427,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         machines: Vec::new(),
         format: FORMAT,
         perfrun: "0.1.0".to_owned(),
+        build_profile: None,
         record: "20261120T101112Z-0a1b2c3d".to_owned(),
         spec: SpecSource {
             path: format!("experiments/{}.yaml", experiment.name),

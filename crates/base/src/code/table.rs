@@ -1,19 +1,18 @@
 //! The table: one row for each code, and the limits that rules and words share.
 //!
-//! A limit of a rule that stands above this module, in [`statistics`], is taken from there; the others stand here.
+//! A limit of a rule in [`statistics`] is taken from there; the others stand here.
 
 use std::sync::LazyLock;
-
-use statistics::outlier::{OUTER_FENCE, slow_deviations};
-use statistics::planning::MINIMUM_RUNS;
-use statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
-use statistics::steady::{DRIFT_FLOOR, LEAST_DIFFERENCE};
 
 use super::Carrier::{self, Cell, Control, Record, Run, Stat};
 use super::CodeText;
 use super::Severity::{self, Block, Info, Invalid, Warn};
 use super::words::{part, percent, spelt};
 use crate::metric::{self, Metric};
+use statistics::outlier::{OUTER_FENCE, slow_deviations};
+use statistics::planning::MINIMUM_RUNS;
+use statistics::shape::{MANY_OUTLIERS, NOISY, SKEWED};
+use statistics::steady::{DRIFT_FLOOR, LEAST_DIFFERENCE};
 
 /// Reading the clock above this makes short samples doubtful.
 pub const SLOW_CLOCK_NS: f64 = 200.0;

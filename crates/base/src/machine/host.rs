@@ -60,7 +60,7 @@ pub struct Host {
     pub clock_source: Option<String>,
     /// Address-space randomisation: 0 is off.
     pub aslr: Option<u32>,
-    /// Units of the processor that decide what a precision gains, by the names of [`UNITS`].
+    /// Units of the processor that decide what a precision gains, by the names of `UNITS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<String>,
     /// Bytes of the last level of cache that the allowed processors have, all of them together.

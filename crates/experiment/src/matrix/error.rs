@@ -1,9 +1,8 @@
 //! What can be wrong with a matrix, in words.
 
-use reading::nearest::list;
-
 use super::MAX_CELLS;
 use crate::Axis;
+use reading::nearest::list;
 
 /// What is wrong with a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,9 +1,9 @@
 //! The same numbers in another element type.
 
 use half::{bf16, f16};
-use onnx::ElementType;
 
 use super::Array;
+use onnx::ElementType;
 
 impl Array {
     /// Whether values of one type may stand for values of another without a decision that only the user can take: floats

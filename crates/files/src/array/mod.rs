@@ -9,8 +9,7 @@ mod npy;
 mod npz;
 mod texts;
 
-pub use npy::write_npy;
-pub use npy::{ArrayError, Head, NpyReader, read_npy, save_npy};
+pub use npy::{ArrayError, Head, NpyReader, read_npy, save_npy, write_npy};
 pub use npz::Npz;
 
 use half::{bf16, f16};

@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use onnx::ElementType;
-use reading::plain_file;
-
 use super::Array;
 use super::header::Header;
 use super::texts::{self, Stored};
+use onnx::ElementType;
+use reading::plain_file;
 
 /// Why a file is no array that perfrun can use.
 #[derive(Debug, thiserror::Error)]

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
 use zip::ZipArchive;
 use zip::read::ZipFile;
 
 use super::Array;
 use super::npy::{ArrayError, Head, NpyReader};
+use reading::plain_file;
 
 /// An open `.npz` file.
 #[derive(Debug)]

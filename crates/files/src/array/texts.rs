@@ -1,8 +1,7 @@
 //! Strings in arrays: in NumPy's files of one width, in memory UTF-8, each with a zero byte behind it.
 
-use onnx::ElementType;
-
 use super::Array;
+use onnx::ElementType;
 
 /// How a file of NumPy stores strings: all in the same number of bytes, filled up with zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

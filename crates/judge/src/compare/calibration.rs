@@ -4,13 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use statistics::LogRatio;
-use statistics::interval::Interval;
-use statistics::moments::mean;
-use statistics::naive_comparisons::naive_comparisons;
-use statistics::paired::compare_paired;
-use statistics::planning::detectable_effect;
-use statistics::wilson::wilson_interval;
 
 use super::ComparisonRules;
 use super::control::typical_spread;
@@ -21,6 +14,13 @@ use experiment::{Design, Grade};
 use plan::{Plan, RandomStream};
 use record::provenance::{self, Facts};
 use record::{Arm, Manifest, Outcome, StoredRun};
+use statistics::LogRatio;
+use statistics::interval::Interval;
+use statistics::moments::mean;
+use statistics::naive_comparisons::naive_comparisons;
+use statistics::paired::compare_paired;
+use statistics::planning::detectable_effect;
+use statistics::wilson::wilson_interval;
 
 /// The whole result; `calibration.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use statistics::quantile::quantile_support;
 
 use super::control::is_discredited;
 use super::withheld::withheld;
@@ -12,6 +11,7 @@ use crate::summary::{CellSummary, LEAST_RUNS, Summary};
 use base::metric::{Direction, ITEMS, LATENCY, MetricReference};
 use experiment::{Axis, BATCH, InputIndex, InputPoint, ModelIndex};
 use plan::{Cell, Plan};
+use statistics::quantile::quantile_support;
 use worker::backend::FailureKind;
 
 /// Why nothing may be said about a cell.

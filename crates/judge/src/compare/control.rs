@@ -1,9 +1,5 @@
 //! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
 
-use statistics::LogRatio;
-use statistics::interval::Interval;
-use statistics::planning::{detectable_effect as found_in, typical_deviation};
-
 use super::pair::{paired, speedup, speedup_interval};
 use super::{Comparison, ComparisonRules, Withheld};
 use crate::summary::Summary;
@@ -12,6 +8,9 @@ use base::metric::MetricReference;
 use experiment::{Aa, Grade};
 use plan::Plan;
 use record::Manifest;
+use statistics::LogRatio;
+use statistics::interval::Interval;
+use statistics::planning::{detectable_effect as found_in, typical_deviation};
 
 /// A cell and its double.
 #[derive(Clone, Debug, PartialEq)]

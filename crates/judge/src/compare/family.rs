@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use statistics::omnibus::welch_anova;
-
 use crate::summary::Summary;
 use base::metric::MetricReference;
 use plan::{Group, Plan};
+use statistics::omnibus::welch_anova;
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
 #[derive(Clone, Debug, PartialEq)]

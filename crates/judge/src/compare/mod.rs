@@ -19,8 +19,7 @@ mod tie;
 pub(crate) mod unpaired;
 mod withheld;
 
-pub use calibration::Calibration;
-pub use calibration::calibrate;
+pub use calibration::{Calibration, calibrate};
 pub use choose::{Choice, choose};
 pub use comparable::Unfit;
 pub use control::Control;
@@ -32,12 +31,12 @@ pub use pareto::{Tradeoff, tradeoffs};
 pub use rules::ComparisonRules;
 pub use withheld::Withheld;
 
-use pair::{compare_cells, compare_unasked};
-
 use crate::summary::Summary;
 use base::metric::{MetricReference, PEAK_RSS};
 use plan::Plan;
 use record::Manifest;
+
+use pair::{compare_cells, compare_unasked};
 
 /// Everything that is judged in one record.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,14 +1,13 @@
 //! Two cells in their common blocks (method 6.1).
 
-use statistics::duet::paired_slice_ratio;
-use statistics::interval::Interval;
-use statistics::paired::compare_paired;
-use statistics::{Hint, LogRatio, Verdict};
-
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::summary::{CONFIDENCE, CellSummary, Summary};
 use base::metric::{Direction, ITEMS, LARGEST_RATE, MetricReference};
+use statistics::duet::paired_slice_ratio;
+use statistics::interval::Interval;
+use statistics::paired::compare_paired;
+use statistics::{Hint, LogRatio, Verdict};
 
 /// One cell against another, its baseline.
 #[derive(Clone, Debug, PartialEq)]

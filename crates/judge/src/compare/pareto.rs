@@ -3,11 +3,6 @@
 //! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
 //! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
 
-use statistics::certain_domination::{ParetoClass, classify};
-use statistics::interval::Estimate;
-use statistics::paired::Verdict;
-use statistics::pareto::{Objective, frontier};
-
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
 use super::pair::compare_cells;
@@ -16,6 +11,10 @@ use crate::summary::Summary;
 use base::metric::{Direction, MetricReference, PEAK_RSS};
 use experiment::Choose;
 use plan::Plan;
+use statistics::certain_domination::{ParetoClass, classify};
+use statistics::interval::Estimate;
+use statistics::paired::Verdict;
+use statistics::pareto::{Objective, frontier};
 
 /// Fewer cells than these have nothing to give or take.
 const LEAST_CELLS: usize = 2;

@@ -1,10 +1,6 @@
 //! From a record to the next one: how many runs, and samples in each, a wanted precision takes (method 4.3).
 
 use serde::Serialize;
-use statistics::interim::InterimAnalyses;
-use statistics::pilot::{Pilot, typical};
-use statistics::planning::{PairedPilot, blocks_for_effect};
-use statistics::trimmed_mean::trimmed_mean;
 
 use super::Judged;
 use crate::summary::CONFIDENCE;
@@ -12,6 +8,10 @@ use base::metric;
 use experiment::{Runs, Stop};
 use plan::Plan;
 use record::{Arm, Manifest, Outcome, StoredRun};
+use statistics::interim::InterimAnalyses;
+use statistics::pilot::{Pilot, typical};
+use statistics::planning::{PairedPilot, blocks_for_effect};
+use statistics::trimmed_mean::trimmed_mean;
 
 /// What one cell needs.
 #[derive(Clone, Debug, PartialEq, Serialize)]

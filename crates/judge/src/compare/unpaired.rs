@@ -3,11 +3,10 @@
 //!
 //! Deliberately absent: pairs, which `pair` compares.
 
-use statistics::LogRatio;
-use statistics::unpaired::{SessionSpread, compare_unpaired};
-
 use base::metric::Direction;
 use experiment::Grade;
+use statistics::LogRatio;
+use statistics::unpaired::{SessionSpread, compare_unpaired};
 
 /// What is assumed of sessions without a history, by the grade of the machine; the last is of a machine without one
 /// (method 6.2).

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
-use statistics::LogRatio;
 
 use super::ComparisonRules;
 use crate::summary::{CellSummary, beside};
 use base::code::Code;
 use base::metric::{MetricReference, Unit};
+use statistics::LogRatio;
 
 /// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

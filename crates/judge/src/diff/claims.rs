@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::{Claim as Claims, Verdict};
 
 use super::Side;
 use super::unusable::Forbidden;
 use crate::results::Compared;
 use base::metric::MetricReference;
 use experiment::AxisMap;
+use statistics::{Claim as Claims, Verdict};
 
 /// Whether what one side claims is so on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Verdict;
-use statistics::interval::Interval;
 
 use crate::compare::Withheld;
 use crate::results::{Cell, Estimated};
 use base::metric::MetricReference;
+use statistics::Verdict;
+use statistics::interval::Interval;
 
 /// Why a row says what it says.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Verdict;
 
 use crate::results::{GateAsked, Results};
 use base::metric::{Difference, MetricReference};
+use statistics::Verdict;
 
 /// A verdict by which a row falls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,16 +4,15 @@
 
 use std::collections::HashMap;
 
-use statistics::Verdict;
-use statistics::multiplicity::{LEVEL, holm};
-use statistics::unpaired::SessionSpread;
-
 use super::found::Reason;
 use super::gate::{Accepted, Asked, FailOn, GateRow, Gated, Gating, Held};
 use super::rows::{Row, Sides};
 use super::{DiffOptions, Side};
 use crate::results::Cell;
 use base::metric::{Difference, MetricReference};
+use statistics::Verdict;
+use statistics::multiplicity::{LEVEL, holm};
+use statistics::unpaired::SessionSpread;
 
 /// Judges every row that the gate asks for, and notes in it what was found.
 pub(super) fn judge(

@@ -1,8 +1,8 @@
 //! Two results -> what changed between them: facts first, then each metric of each cell, then whether a gate holds.
 //!
 //! Input: two [`Results`] of any two commits, machines or versions. Output: one [`Diff`], as `perfrun diff --json` prints
-//! it. Pure: where results come from is the command's, and words and pages are `page`'s. Deliberately absent: measuring,
-//! and verdicts within one record, which are `judge`'s.
+//! it. Pure: where results come from is the command's, and words and pages are `report`'s. Deliberately absent: measuring,
+//! and verdicts within one record, which are `compare`'s.
 
 pub mod claims;
 mod facts;
@@ -31,8 +31,7 @@ pub use facts::{Changed, Changes, changes};
 pub use found::{Change, Reason, Unmeasured};
 pub use frame::frames_differ;
 pub use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
-pub use options::MarginOverride;
-pub use options::{DiffOptions, Spreads};
+pub use options::{DiffOptions, MarginOverride, Spreads};
 pub use paired::{PairedCell, PairedMeasurement, UnmeasuredCell, sides};
 pub use rows::Row;
 

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use statistics::unpaired::SessionSpread;
-
 use super::gate::Gating;
 use super::paired::PairedMeasurement;
 use crate::compare::unpaired::assumed_spread;
@@ -14,6 +12,7 @@ use base::metric::{
     PEAK_RSS, R2, RMSE, Unit,
 };
 use experiment::{Grade, QUICK_MARGIN};
+use statistics::unpaired::SessionSpread;
 
 /// What is compared unasked, beside latency and its tail: what people choose models by.
 const COMPARED: [MetricReference; 9] = [

@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Verdict;
-use statistics::unpaired::SessionSpread;
 
 use super::found::{Change, Found, Items, Reason, Values};
 use super::frame::{Frames, is_unchanged};
@@ -19,6 +17,8 @@ use crate::results::{Cell, Estimated, OperatorDifference, Status, operator_chang
 use base::metric::{Difference, ITEMS, LOAD, MetricReference};
 use experiment::{Axis, AxisMap};
 use plan::SkipKind;
+use statistics::Verdict;
+use statistics::unpaired::SessionSpread;
 
 /// A metric of a cell on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

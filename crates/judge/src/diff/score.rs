@@ -1,16 +1,14 @@
 //! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.2).
 
+use super::DiffOptions;
+use super::found::{Change, Found, Items, Reason, Values};
+use crate::results::Estimated;
+use base::metric::{Difference, Direction, Unit};
 use statistics::distribution::{normal_cdf, normal_quantile};
 use statistics::interval::Interval;
 use statistics::paired_proportions::paired_proportions;
 use statistics::unpaired::SessionSpread;
 use statistics::{Claim, Verdict};
-
-use super::found::{Change, Found, Items, Reason, Values};
-use crate::results::Estimated;
-use base::metric::{Difference, Direction, Unit};
-
-use super::DiffOptions;
 
 /// Judges a score by the interval of its difference.
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {

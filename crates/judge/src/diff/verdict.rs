@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Interval;
-use statistics::paired::compare_paired;
-use statistics::planning::MINIMUM_RUNS;
-use statistics::unpaired::SessionSpread;
-use statistics::{Claim, LogRatio, Verdict, run_groups};
-
 use super::found::{Change, Found, Reason, Values};
 use super::{DiffOptions, options, score};
 use crate::compare::unpaired::{compare_unpaired_values, sign};
 use crate::results::{Cell, Estimated};
 use base::metric::{Difference, Direction, Unit};
+use statistics::interval::Interval;
+use statistics::paired::compare_paired;
+use statistics::planning::MINIMUM_RUNS;
+use statistics::unpaired::SessionSpread;
+use statistics::{Claim, LogRatio, Verdict, run_groups};
 
 impl Values<'_> {
     /// Judges the metric; `None` where neither values of runs nor intervals tell anything.

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::change_points::{ChangePointRule, change_points};
 
 use super::Point;
 use crate::diff::frames_differ;
 use crate::results::{Cell, Estimated};
 use base::metric::{Direction, MetricReference};
 use experiment::AxisMap;
+use statistics::change_points::{ChangePointRule, change_points};
 use table::{Table, TableError, Values};
 
 /// A cell over time.

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use statistics::trimmed_mean::TrimmedMean;
-
 use record::profiled::{CellProfile, ProfiledNode};
+use statistics::trimmed_mean::TrimmedMean;
 
 /// More in one execution is noise of the processes that are compared: two to four microseconds have been seen.
 const MOST_NS: f64 = 10_000.0;

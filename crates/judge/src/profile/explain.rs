@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Estimate;
-use statistics::moments::mean;
-
 use super::nodes::{NodeDifference, differences};
 use super::{CellTime, Part, Sides, group};
+use statistics::interval::Estimate;
+use statistics::moments::mean;
 
 /// Where the difference of two latencies comes from: the rows and what is in no operator add up to it.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::quantile::median;
 
 use record::profiled::CellProfile;
+use statistics::quantile::median;
 use worker::backend::trace::Resident;
 
 /// The parts of the peak of the resident memory without the profiler, in bytes: they add up to it.

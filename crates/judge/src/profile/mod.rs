@@ -11,21 +11,19 @@ mod nodes;
 mod operators;
 
 pub use explain::{Difference, Explanation, explain};
-pub use memory::memory;
-pub use memory::{Arena, Memory};
+pub use memory::{Arena, Memory, memory};
 pub(crate) use nodes::NodeDifference;
 pub use operators::{Operator, group, macs, operators};
 
 use std::collections::HashSet;
 
+use super::CONFIDENCE;
+use record::Manifest;
+use record::profiled::{CellProfile, ProfiledNode};
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::moments::mean;
 
 use cost::Cost;
-
-use super::CONFIDENCE;
-use record::Manifest;
-use record::profiled::{CellProfile, ProfiledNode};
 
 /// A profiler that slows a cell by more than this shows times that say little.
 pub const INFLATED: f64 = 1.10;

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use statistics::interval::Estimate;
-
 use super::operators::shape;
 use super::{CellTime, Part, Sides, group};
+use statistics::interval::Estimate;
 
 /// What a node adds to a latency.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use onnx::cost::macs_of_shapes;
-
 use super::{CellTime, Part};
+use onnx::cost::macs_of_shapes;
 use record::profiled::ProfiledNode;
 
 /// The nodes of one operator on one provider.

@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 use worker::backend::trace::{Arena, Node, Resident};
 
 fn estimate(value: f64) -> Estimate {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::Verdict;
-use statistics::distribution::normal_quantile;
-use statistics::interval::Interval;
-use statistics::random_effects::random_effects;
 
 use super::digits::rounded;
 use super::{Cell, Compared, Results};
 use experiment::Device;
 use record::{MachineUsed, Manifest};
+use statistics::Verdict;
+use statistics::distribution::normal_quantile;
+use statistics::interval::Interval;
+use statistics::random_effects::random_effects;
 
 /// Of the mean over machines, and of one more.
 const CONFIDENCE: f64 = 0.95;

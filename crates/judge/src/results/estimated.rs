@@ -2,9 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::interval::{Estimate, Interval};
 
 use super::digits::rounded;
+use statistics::interval::{Estimate, Interval};
 
 /// A number with what is known about it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

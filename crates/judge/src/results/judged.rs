@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::Verdict;
-use statistics::interval::Interval;
-use statistics::pooled_tail::PooledTail;
 
 use crate::compare::choose::Doubt;
 use crate::compare::{GoalOutcome, Unfit, Withheld};
 use base::code::Code;
 use base::metric::MetricReference;
 use experiment::Selector;
+use statistics::Verdict;
+use statistics::interval::Interval;
+use statistics::pooled_tail::PooledTail;
 
 /// A cell against another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,17 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use statistics::interval::Estimate;
-use statistics::planning::MINIMUM_RUNS;
-use statistics::trimmed_mean::trimmed_mean;
-
+use super::{Cell, Compared, Results, Status};
 use base::code::{self, CPU_SHARE_TOLD, Code, Severity};
 use base::metric::{self, Metric, MetricReference, Statistic};
 use experiment::{AccuracyMetric, Axis, AxisMap, Device};
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
-
-use super::{Cell, Compared, Results, Status};
+use statistics::interval::Estimate;
+use statistics::planning::MINIMUM_RUNS;
+use statistics::trimmed_mean::trimmed_mean;
 
 /// Confidence of the intervals of cells (method 11).
 pub const CONFIDENCE: f64 = 0.95;

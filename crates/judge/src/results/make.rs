@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use onnx::precision::Kept;
-
 use super::cell::{Cell, CellLoad, FailureSeen, Search, Skipped, Status};
 use super::digits::{as_fact, rounded};
 use super::method::Method;
@@ -18,6 +16,7 @@ use crate::summary::{CONFIDENCE, CellShape, CellSummary, OtherLoad, RunCounts, S
 use base::metric::LATENCY;
 use base::privacy::without_home;
 use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
+use onnx::precision::Kept;
 use plan::{self, Plan};
 use quality::fidelity::Fidelity;
 use record::provenance::Provenance;

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::Verdict;
 
 use super::estimated::Estimated;
-
 use base::metric::MetricReference;
 use base::quantity::Nanos;
 use experiment::{
     Aa, Axis, Backend, Boundary, Cache, Completion, Design, Device, DeviceIndex, Measure, Provider, Stop, Warmup,
 };
 use record::{Disturbed, Manifest, Trial};
+use statistics::Verdict;
 
 /// How a record was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

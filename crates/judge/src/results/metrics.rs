@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Interval;
-
 use super::digits::{as_fact, rounded, to_digits};
 use super::estimated::Estimated;
 use crate::summary::{CellSummary, MetricSummary, Spread};
 use base::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use experiment::Experiment;
 use quality::accuracy::Change;
+use statistics::interval::Interval;
 
 /// What a metric is for; one of a later version is shown like those of the model.
 fn kind(name: &str) -> Kind {

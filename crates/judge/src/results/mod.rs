@@ -42,21 +42,18 @@ use record::provenance::Provenance;
 pub use crate::compare::choose::Doubt;
 pub use crate::compare::{GoalOutcome, Unfit, Withheld};
 pub use crate::diagnosis::Bound;
-pub use crate::profile::{Arena, Memory};
-pub use crate::profile::{DROWNED, INFLATED, group as operator_group};
+pub use crate::profile::{Arena, DROWNED, INFLATED, Memory, group as operator_group};
 pub use crate::summary::{CellShape, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, FailureSeen, Search, Skipped, Status};
-pub use estimated::Estimated;
-pub use estimated::interval;
+pub use estimated::{Estimated, interval};
 pub use judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
     FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
 };
 pub use lookup::{CONFIDENCE, beside};
-pub use make::gates;
-pub use make::results;
+pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};
 pub use outline::{Wanted, outline};
 pub(crate) use profile::changes as operator_changes;

@@ -5,16 +5,15 @@ use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::moments::mean;
 
 use super::digits::rounded;
 use super::estimated::Estimated;
-use crate::profile as judge;
 use crate::profile::{
     CellTime, Difference, Explanation, Memory, Operator, Part, explain, group, macs, memory, operators,
 };
 use plan::{Cell, Plan};
 use record::{Manifest, Stream};
+use statistics::moments::mean;
 
 /// Operators of a cell that have a row of their own; the others are one.
 const MOST_OPERATORS: usize = 30;
@@ -389,7 +388,7 @@ fn explained([baseline, cell]: [String; 2], found: &Explanation) -> Explained {
     }
 }
 
-fn of_node(found: &judge::NodeDifference) -> NodeDifference {
+fn of_node(found: &crate::profile::NodeDifference) -> NodeDifference {
     let [before, after] = found.paths.as_ref().map_or([None, None], |paths| paths.each_ref().map(Some));
     NodeDifference {
         path: after.cloned(),

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use reading::plain_file;
 use serde_json::Value;
 
 use super::{Cell, FILE, FORMAT, Results, format2};
@@ -12,8 +11,8 @@ use base::metric::{self, MetricReference, Unit};
 use base::name::is_entry_name;
 use base::printable::printable;
 use base::quantity::Ratio;
-use record::Manifest;
-use record::StoreError;
+use reading::plain_file;
+use record::{Manifest, StoreError};
 
 /// Reads the file.
 ///

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use statistics::planning::MINIMUM_RUNS;
-
 use super::{Cell, Compared, Results, beside};
 use experiment::Axis;
+use statistics::planning::MINIMUM_RUNS;
 use table::{Table, TableError, Values};
 
 /// One row for each cell and metric, with the names of the cell; a cell without numbers has none.

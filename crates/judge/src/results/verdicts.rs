@@ -2,9 +2,6 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use statistics::Claim;
-use statistics::Hint;
-use statistics::interval::Interval;
 
 use super::digits::rounded;
 use super::judged::{
@@ -17,6 +14,8 @@ use crate::summary::{CellSummary, Summary};
 use base::code::Code;
 use base::metric::MetricReference;
 use plan::Plan;
+use statistics::interval::Interval;
+use statistics::{Claim, Hint};
 
 fn id(plan: &Plan, cell: usize) -> String {
     plan.cells.get(cell).map(|cell| cell.id.to_string()).unwrap_or_default()

@@ -5,11 +5,11 @@
 //! Deliberately absent: other tests, and a verdict from the values of all runs together.
 
 use serde::Serialize;
-use statistics::planning::MINIMUM_RUNS;
-use statistics::{Claim, Dependence, Hint, Interval, LogRatio, SessionSpread, Verdict, compare_paired, median};
 
 use super::{Series, StatOptions};
 use crate::compare::unpaired::{compare_unpaired_values, sign};
+use statistics::planning::MINIMUM_RUNS;
+use statistics::{Claim, Dependence, Hint, Interval, LogRatio, SessionSpread, Verdict, compare_paired, median};
 
 /// How often independent observations may pass for dependent ones, in a comparison.
 const LEVEL: f64 = 0.05;

@@ -7,6 +7,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+
+use super::symptoms::{codes_of_runs, codes_of_values};
+use super::{Series, StatOptions};
+use crate::results::Estimated;
+use base::code::Code;
+use base::metric::Statistic;
 use statistics::autocorrelation::{
     autocorrelation_time, mean_interval_at, quantile_interval_ess_of, supports_quantile,
 };
@@ -15,12 +21,6 @@ use statistics::{
     Estimate, Interval, mean, quantile_interval_sorted, quantile_is_supported, quantile_sorted, standard_deviation,
     trimmed_mean,
 };
-
-use super::symptoms::{codes_of_runs, codes_of_values};
-use super::{Series, StatOptions};
-use crate::results::Estimated;
-use base::code::Code;
-use base::metric::Statistic;
 
 /// What is estimated, in the order of tables.
 pub const SHOWN: [Statistic; 6] =

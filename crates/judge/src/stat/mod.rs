@@ -15,13 +15,13 @@ mod symptoms;
 
 use serde::Serialize;
 
+use base::metric::Direction;
+use statistics::SessionSpread;
+
 pub use comparison::{Comparison, ComparisonError, Level, NEEDED, Observations, Reason};
 pub use description::{Description, SHOWN};
 pub use problem::{Fault, ReadError};
 pub use read::read;
-
-use base::metric::Direction;
-use statistics::SessionSpread;
 
 /// Version of the JSON output; a name that changes its meaning or goes away raises it.
 pub const FORMAT: u32 = 2;

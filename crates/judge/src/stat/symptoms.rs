@@ -3,10 +3,9 @@
 //! Input: the values of one process in their order, or the medians of several runs. Output: codes, by the same rules as
 //! those of a measured run and of its cell. Deliberately absent: what they mean in words, and any exclusion.
 
+use base::code::{Code, RUNS_APART};
 use statistics::planning::MINIMUM_RUNS;
 use statistics::{Distribution, LateWarmup, late_warmup, run_groups};
-
-use base::code::{Code, RUNS_APART};
 
 /// A code, and whether the values of one process call for it.
 type RuleOfValues = (Code, fn(&Distribution, LateWarmup) -> bool);

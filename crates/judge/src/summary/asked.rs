@@ -3,9 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use statistics::quantile::{quantile_sorted, sorted};
-use statistics::trimmed_mean::trimmed_mean;
-
 use super::latency::{self, Latency};
 use super::tables::RunValues;
 use super::values::{CellSummary, Double, MetricSummary, Summary};
@@ -15,6 +12,8 @@ use experiment::Design;
 use plan::{Cell, CellId};
 use record::{Arm, Manifest, StoredRun};
 use statistics::autocorrelation::supports_quantile;
+use statistics::quantile::{quantile_sorted, sorted};
+use statistics::trimmed_mean::trimmed_mean;
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The

@@ -4,14 +4,13 @@
 //! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
 //! interval of an accuracy is over items, since runs do not tell it.
 
-use statistics::interval::{Estimate, Interval};
-
 use super::{CONFIDENCE, CellSummary, MetricSummary};
 use crate::profile::cell_times;
 use base::metric::{FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 use plan::Cell;
 use quality::fidelity::{Equal, Fidelity};
 use record::Manifest;
+use statistics::interval::{Estimate, Interval};
 
 /// Adds them to the summaries of all cells, in plan order, that have completed runs.
 pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {

@@ -3,13 +3,12 @@
 //! Input: the runs by cell. Output: one entry for each metric of the environment that was above its limit in some run,
 //! in the order of the limits. Deliberately absent: words.
 
-use statistics::quantile::median;
-
 use super::ByCell;
 use base::code::{Code, LIMITS};
 use base::metric::Metric;
 use plan::Plan;
 use record::{Arm, Outcome};
+use statistics::quantile::median;
 
 /// Something that was above its limit in some run.
 #[derive(Clone, Copy, Debug, PartialEq)]

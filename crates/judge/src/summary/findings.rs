@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::quantile::median;
-use statistics::trimmed_mean::trimmed;
-use statistics::{Course, Distribution, RunGroups, run_groups};
 
 use super::{Fallback, LEAST_RUNS};
 use base::code::Code;
 use base::metric;
 use record::{Arm, StoredRun};
+use statistics::quantile::median;
+use statistics::trimmed_mean::trimmed;
+use statistics::{Course, Distribution, RunGroups, run_groups};
 use worker::measure::stop::StopReason;
 use worker::measure::warm::WarmupStatus;
 

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use statistics::interval::Estimate;
-use statistics::pooled_tail::PooledTail;
-use statistics::trimmed_mean::trimmed_mean;
-
 use super::samples::PERCENTILES;
 use super::tables::{ArmTables, RunValues};
 use super::{CONFIDENCE, Extent};
 use base::metric::{LATENCY, MetricReference, Statistic};
 use record::{Manifest, StoredRun};
+use statistics::interval::Estimate;
+use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 
 /// Latency of one inference in nanoseconds, over the counted samples of the completed runs. Means, percentiles and
 /// deviations of each run are metrics of the cell.

@@ -3,13 +3,12 @@
 //! Input: the completed runs of a cell. Output: how many of them met other processes or other guests, how much these used,
 //! and whether the cell's times hold waiting for them. Deliberately absent: words, and other disturbances.
 
-use statistics::quantile::median;
-
 use super::{CellSummary, OtherLoad, Summary};
 use base::code::BUSY_MACHINE;
 use base::metric::{CPU_TIME, CPU_UTILISATION, LATENCY, Metric, OTHER_CPU, STEAL};
 use plan::Cell;
 use record::{Manifest, StoredRun};
+use statistics::quantile::median;
 
 /// A worker that had less of the processors than this part of what its threads could use waited for them.
 const WAITED: f64 = 0.9;

@@ -19,8 +19,16 @@ mod weight;
 
 use std::collections::BTreeMap;
 
-use latency::of_latency;
 use rayon::prelude::*;
+
+use crate::diagnosis::Diagnosis;
+use base::metric::{self, Kind, Unit};
+use experiment::{Design, QUICK_MARGIN};
+use latency::of_latency;
+use plan::{Cell, CellId};
+use record::{Arm, Manifest, Outcome, StoredRun};
+use statistics::largest_rate::LateCounts;
+use statistics::trimmed_mean::trimmed_mean;
 use tables::{ArmTables, RunValues};
 
 pub use asked::summarize_asked;
@@ -33,14 +41,6 @@ pub use latency::{Latency, Percentile};
 pub use load::beside;
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
-
-use crate::diagnosis::Diagnosis;
-use base::metric::{self, Kind, Unit};
-use experiment::{Design, QUICK_MARGIN};
-use plan::{Cell, CellId};
-use record::{Arm, Manifest, Outcome, StoredRun};
-use statistics::largest_rate::LateCounts;
-use statistics::trimmed_mean::trimmed_mean;
 
 pub use super::CONFIDENCE;
 

@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Estimate;
-use statistics::pooled_tail::PooledTail;
-use statistics::trimmed_mean::trimmed_mean;
-
 use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
 use crate::diagnosis::Diagnosis;
 use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic};
@@ -13,7 +9,10 @@ use experiment::Load;
 use plan::CellId;
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
+use statistics::interval::Estimate;
 use statistics::largest_rate::{LateCounts, largest_rate};
+use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 use worker::backend::Failure;
 
 /// What all cells of a record say, in plan order.

@@ -11,8 +11,6 @@ mod cut;
 mod executed;
 mod levels;
 
-use reading::nearest::nearest;
-
 use super::infer::infer;
 use super::precision::inline_functions;
 use super::proto::{ModelProto, NodeProto};
@@ -20,6 +18,7 @@ use super::resolve::ResolvedTensor;
 use cut::Cut;
 use executed::{Called, fused, named};
 use levels::{Level, levels};
+use reading::nearest::nearest;
 
 /// A node by itself.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,11 +3,12 @@
 //! Input: a node. Output: its outputs by its rule. Deliberately absent: nodes with graphs (`control`), and rules for
 //! sequences, optional values, texts and training, whose outputs nothing is known of.
 
-use super::Value;
 use super::site::{Mover, Outputs, Rule, Site};
 use super::value::Moved;
-use super::{constant, convolution, create, elementwise, layout, matrix, microsoft, normalize};
-use super::{recurrent, reduce, resize, select, slice, spectral};
+use super::{
+    Value, constant, convolution, create, elementwise, layout, matrix, microsoft, normalize, recurrent, reduce, resize,
+    select, slice, spectral,
+};
 
 /// What the node's rule gives; `None` where it has none, or knows nothing.
 pub(super) fn outputs(site: &Site<'_>) -> Outputs {

@@ -14,8 +14,7 @@ use crate::batch::{Asked, BATCH};
 use crate::infer::{Demand, Wants, unmet};
 use crate::proto::ModelProto;
 use crate::resolve::{Open, ResolvedTensor, propose, usual_size};
-use crate::shape_error::USUAL_SIZE;
-use crate::shape_error::{Misfit, MisfitDimension, ShapeError};
+use crate::shape_error::{Misfit, MisfitDimension, ShapeError, USUAL_SIZE};
 use crate::signature::{Dimension, Signature};
 
 /// Each round settles dimensions, and what was unknown behind them is seen in the next.

@@ -4,10 +4,10 @@
 //! nodes, without what nothing reads any more. Deliberately absent: what to change (the conversions decide), and inner
 //! graphs, which stay as they are.
 
-use super::constants::{constant_values, count_readers, is_exchange};
-use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
+use super::constants::{constant_values, count_readers, is_exchange};
+use super::names::Names;
 use crate::TensorError;
 use crate::proto::{GraphProto, NodeProto, TensorProto};
 

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use reading::nearest::{list, nearest, suggestion};
-
 use super::inline::inline_functions;
 use crate::proto::{ModelProto, NodeProto};
+use reading::nearest::{list, nearest, suggestion};
 
 /// Operators and nodes that no conversion touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

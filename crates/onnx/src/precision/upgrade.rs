@@ -9,13 +9,13 @@
 //! Source: the standard's Changelog.md, operator sets 8 to 13. Operators that are not named here did not change, or only
 //! took more types, negative axes or optional inputs.
 
-use super::names::Names;
 use std::collections::{HashMap, HashSet};
 
 use half::f16;
 
 use super::constants::count_readers;
 use super::edit::collect_names;
+use super::names::Names;
 use super::report::{ConversionError, ConversionReport};
 use crate::ElementType;
 use crate::infer::{Inferred, Value, infer};

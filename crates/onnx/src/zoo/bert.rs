@@ -4,15 +4,14 @@
 //! `last_hidden_state` `[batch, sequence, width]` and `pooler_output` `[batch, width]`. Names are those of Hugging Face's
 //! `BertModel`. Deliberately absent: heads for tasks.
 
-use crate::proto::AttributeProto;
-use crate::signature::{Dimension, ElementType};
-
 use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, gemm, mul};
 use super::transformer::{
     ATTENTION_GAIN, BRANCH_GAIN, MASKED, Mask, attention, embedding, gelu, layer_norm, linear, table, to_heads, token,
 };
+use crate::proto::AttributeProto;
+use crate::signature::{Dimension, ElementType};
 
 const SOURCE: &str = "Devlin, Chang, Lee and Toutanova: BERT: Pre-training of Deep Bidirectional Transformers for \
                       Language Understanding (NAACL 2019); structure and parameters of transformers' BertModel with \

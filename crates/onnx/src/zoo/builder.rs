@@ -6,14 +6,12 @@
 
 use std::collections::HashSet;
 
-use statistics::random::key_seed;
-
-use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
-use crate::signature::{Dimension, ElementType};
-
 use super::Counts;
 use super::moments::Moments;
 use super::weights::{Recipe, channel_scales, draw};
+use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use crate::signature::{Dimension, ElementType};
+use statistics::random::key_seed;
 
 /// The version of the file format that came with the operator set.
 const IR_VERSION: i64 = 8;

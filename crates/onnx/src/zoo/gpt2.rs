@@ -6,9 +6,6 @@
 //! Names are those of Hugging Face's `GPT2LMHeadModel` and of its exports. Deliberately absent: a mask of padding and
 //! position ids as inputs; both follow from the shapes here, so that no third size has to agree with the other two.
 
-use crate::proto::AttributeProto;
-use crate::signature::{Dimension, ElementType};
-
 use super::Architecture;
 use super::builder::{Builder, Value};
 use super::layers::{add, concat};
@@ -16,6 +13,8 @@ use super::transformer::{
     BRANCH_GAIN, Mask, attention, embedding, gelu_by_tanh, joint_projection, layer_norm, linear, reshape, table,
     to_heads,
 };
+use crate::proto::AttributeProto;
+use crate::signature::{Dimension, ElementType};
 
 /// GPT-2 small.
 pub(super) const GPT2_SMALL: Architecture = Architecture {

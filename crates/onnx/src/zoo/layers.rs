@@ -4,12 +4,11 @@
 //! value. The operators are those that PyTorch's exporter writes for the torchvision modules, but for BatchNormalization,
 //! which stays a node of its own. Deliberately absent: which layers make a network.
 
-use crate::proto::AttributeProto;
-use crate::signature::{Dimension, ElementType};
-
 use super::builder::{Builder, Value};
 use super::moments::{Moments, joint_deviation};
 use super::weights::Recipe;
+use crate::proto::AttributeProto;
+use crate::signature::{Dimension, ElementType};
 
 /// A convolution without bias.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! Input: the name of an architecture and [`Settings`]. Output: a [`ModelProto`], the same bytes on every host. Structure,
 //! parameters and multiply-accumulates are those of the published networks; weights are random, scaled so that
 //! activations, logits and attention spread as in trained networks and differ from input to input, and that what rounding
-//! does to one layer stays as small in the next ([`moments`] says how). So latency, memory and how far reduced precision
+//! does to one layer stays as small in the next (`moments` says how). So latency, memory and how far reduced precision
 //! moves the outputs mean something; accuracy does not. Weights are scaled for the usual images: of small ones, outputs
 //! differ more from one to the other, or less. Deliberately absent: trained weights, and writing files.
 

@@ -4,11 +4,10 @@
 //! The operators are those that PyTorch's exporter writes, where ONNX Runtime looks for them to fuse. Deliberately absent:
 //! embeddings and masks, which differ from model to model.
 
-use crate::proto::AttributeProto;
-
 use super::builder::{Builder, Value};
 use super::layers::{add, mul, scaled};
 use super::weights::Recipe;
+use crate::proto::AttributeProto;
 
 /// Scale of the weights that make queries and keys: attention then prefers some tokens, as trained heads do. With a
 /// smaller one every token would see the mean of all, and all tokens and all inputs would come out alike.

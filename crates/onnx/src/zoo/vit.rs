@@ -3,8 +3,6 @@
 //! Input: `input` `[batch, 3, side, side]`. Output: `logits` `[batch, classes]`. Names are those of torchvision's modules.
 //! Deliberately absent: other widths and patches. Position embeddings are as many as the images have patches, and one.
 
-use crate::proto::AttributeProto;
-
 use super::builder::{Builder, Value};
 use super::layers::{LOGIT_DEVIATION, add, classifier, concat, convolution, images, scaled};
 use super::transformer::{
@@ -12,6 +10,7 @@ use super::transformer::{
 };
 use super::weights::Recipe;
 use super::{Architecture, Image, Sizes};
+use crate::proto::AttributeProto;
 
 /// ViT-B/16.
 pub(super) const VIT_B_16: Architecture = Architecture {

@@ -7,14 +7,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use onnx::infer::infer;
-use onnx::precision::{
-    self, BlockQuantization, ConversionError, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
-    StaticQuantization,
-};
-use onnx::proto::ModelProto;
-use onnx::{GraphError, OnnxError};
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 use tracing::{debug, info};
 
@@ -23,6 +15,14 @@ use super::recipe::{HalfRecipe, Recipe};
 use experiment::Calibration;
 use files::digest;
 use files::scratch::Scratch;
+use onnx::infer::infer;
+use onnx::precision::{
+    self, BlockQuantization, ConversionError, ConversionReport, DynamicQuantization, Half, HalfSettings, Keep,
+    StaticQuantization,
+};
+use onnx::proto::ModelProto;
+use onnx::{GraphError, OnnxError};
+use reading::plain_file;
 
 /// The version of what lies in the cache; another one is made again.
 const FORMAT: u32 = 1;

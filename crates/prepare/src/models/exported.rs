@@ -5,8 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use onnx::Dimension;
-use reading::plain_file;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -14,6 +12,8 @@ use crate::programs::python_command;
 use experiment::{Adapter, Experiment, InputPoint, Program, PythonModel};
 use files::digest;
 use files::scratch::Scratch;
+use onnx::Dimension;
+use reading::plain_file;
 
 /// What a free size is in the example that is traced, where the specification gives no other. One would be taken for a
 /// constant.

@@ -6,14 +6,13 @@ use std::time::Instant;
 
 use tracing::info;
 
-use onnx::zoo::{self, Settings, ZooError};
-
 use super::download::{Limits, Problem, download};
 use super::exported::{self, ExportError};
 use crate::seal::{self, Seal};
 use experiment::{Experiment, Network, Source};
 use files::digest;
 use files::scratch::Scratch;
+use onnx::zoo::{self, Settings, ZooError};
 
 /// What happens meanwhile, for the terminal to say.
 #[derive(Clone, Debug, PartialEq, Eq)]

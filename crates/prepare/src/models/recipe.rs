@@ -1,11 +1,11 @@
 //! What is done to a model for a variant: everything that decides which bytes come out.
 
-use onnx::precision::ProviderClass;
-use onnx::proto::{ModelProto, NodeProto};
-use onnx::{ElementType, ModelHeader};
 use serde::{Deserialize, Serialize};
 
 use experiment::{Calibration, ConversionSettings, Io, Precision, Quantization};
+use onnx::precision::ProviderClass;
+use onnx::proto::{ModelProto, NodeProto};
+use onnx::{ElementType, ModelHeader};
 use quality::fidelity::ACCURACY_NOT_MEASURED;
 
 /// A conversion with nothing left to choose. Part of the cache's key and of the record.

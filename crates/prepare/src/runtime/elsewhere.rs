@@ -6,12 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use reading::plain_file;
-
 use super::library::{self, Library, Machine};
 use super::origin::Origin;
 use super::pip::find_program;
 use experiment::Package;
+use reading::plain_file;
 
 /// Prints the folders of the package. A folder named `onnxruntime` in the current folder is not it.
 const FIND_PACKAGE: &str = "import importlib.util, sys; sys.path = [p for p in sys.path if p]; \

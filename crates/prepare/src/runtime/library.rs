@@ -9,13 +9,12 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
-
 use super::error::RuntimeError;
 use super::needed::{PLUGIN, RUNTIME, oldest};
 use super::origin::Origin;
 use crate::programs::PreparedProgram;
 use experiment::{is_new_enough, version_numbers};
+use reading::plain_file;
 
 /// An ONNX Runtime library.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,12 +22,10 @@ mod places;
 mod wheel;
 
 pub use cache::{cache_folder, find_plugin, find_version, install, install_plugin, list};
-pub use cuda::cuda_folders;
-pub use cuda::install_cuda;
+pub use cuda::{cuda_folders, install_cuda};
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};
-pub use library::named_plugin;
-pub use library::{Libraries, Library};
+pub use library::{Libraries, Library, named_plugin};
 pub use origin::Origin;
 
 use std::fmt;

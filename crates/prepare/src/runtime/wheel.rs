@@ -10,16 +10,15 @@
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use reading::plain_file;
 use zip::ZipArchive;
 
+use super::error::RuntimeError;
+use super::library::Machine;
 use crate::seal;
 use experiment::{Package, Plugin, is_new_enough, version_numbers};
 use files::digest;
 use files::scratch::Scratch;
-
-use super::error::RuntimeError;
-use super::library::Machine;
+use reading::plain_file;
 
 /// The Python that a runtime's wheel is for. Any would do, as the library in it is the same; one is fixed so that
 /// everyone gets the same file.

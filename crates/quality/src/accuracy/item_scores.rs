@@ -1,10 +1,9 @@
 //! What a variant gets for each item of a dataset.
 
-use onnx::ElementType;
-
 use crate::fidelity::largest;
 use experiment::AccuracyMetric;
 use files::array::Array;
+use onnx::ElementType;
 
 /// One number for each item: 1 or 0 for right or wrong, the absolute or the squared error for labels that are numbers, what
 /// a `score` command says of it; or one number for all items, which only such a command gives.

@@ -10,14 +10,14 @@ mod item_scores;
 pub use item_scores::{AccuracyError, ItemScores};
 
 use serde::{Deserialize, Serialize};
+
+use base::metric::Direction;
+use experiment::AccuracyMetric;
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::multiplicity::LEVEL;
 use statistics::paired_proportions::{PairedProportions, paired_proportions};
 use statistics::paired_tests::paired_t;
 use statistics::wilson::wilson_interval;
-
-use base::metric::Direction;
-use experiment::AccuracyMetric;
 
 /// Confidence of every interval.
 const CONFIDENCE: f64 = 0.95;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use statistics::binomial::Binomial;
 
 use experiment::{FidelityLimits, Precision};
 use files::array::Array;
+use statistics::binomial::Binomial;
 
 /// How many elements of an output are the reference's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

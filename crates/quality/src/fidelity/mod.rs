@@ -15,11 +15,9 @@ mod equality;
 mod sums;
 mod words;
 
-pub use agreement::Agreement;
-pub use agreement::largest;
+pub use agreement::{Agreement, largest};
 pub use equality::Equal;
-pub use words::ACCURACY_NOT_MEASURED;
-pub use words::OUTPUTS_DIFFER;
+pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,10 @@
 //! Sums over all outputs and input sets that are compared.
 
-use onnx::ElementType;
-
 use super::equality::{Neighbours, changed};
 use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
 use experiment::FidelityLimits;
 use files::array::Array;
+use onnx::ElementType;
 
 /// Whether elements of this type are classes or indices: equal or not, however far apart.
 fn is_class(element: &ElementType) -> bool {

@@ -10,8 +10,7 @@ mod matrix;
 use std::collections::{BTreeMap, HashMap};
 
 use self::matrix::Joined;
-use super::MachineUsed;
-use super::{FORMAT, Manifest, StoredRun, journal};
+use super::{FORMAT, MachineUsed, Manifest, StoredRun, journal};
 use experiment::Device;
 use plan::{CellId, SkipKind};
 

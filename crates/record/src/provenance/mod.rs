@@ -133,6 +133,7 @@ pub const FIELDS: &[Field] = &[
     of("timing", Frame, |_| json!(measure::TIMING_VERSION), "version of what is timed"),
 
     of("perfrun", Context, |manifest| json!(manifest.perfrun), "version of perfrun"),
+    of("build_profile", Context, |manifest| json!(manifest.build_profile), "profile of cargo that perfrun was built with").passing(),
     of("commit", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.commit)), "HEAD when the record began").passing(),
     of("dirty", Context, |manifest| json!(manifest.revision.as_ref().map(|revision| &revision.dirty)), "files of the experiment that differed from it; absent: unknown").passing(),
     host("host", Context, |host| json!(host.machine), "salted hash of the installation"),

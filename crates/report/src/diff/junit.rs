@@ -2,12 +2,12 @@
 //! alone has. A case fails where the gate does; without a gate, where something became worse.
 
 use serde::Serialize;
-use statistics::Verdict;
 
 use super::{Sentence, reason, tables};
 use crate::page::{TestCase, TestOutcome};
 use crate::{ReportError, fill_template};
 use judge::diff::{Diff, Held, Reason, Row, Unmeasured};
+use statistics::Verdict;
 
 /// Experiments that one side alone has.
 pub struct Experiments<'a> {

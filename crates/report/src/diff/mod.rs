@@ -14,15 +14,15 @@ mod tables;
 
 use serde::Serialize;
 
-pub use junit::{Experiments, junit};
-pub use reproduction::ReproductionPage;
-
 use crate::format::count;
 use crate::page::Table;
 use crate::{ReportError, fill_template};
 use base::metric::MetricReference;
 use base::printable::printable_line;
 use judge::diff::{Changes, Diff, Gated, Row};
+
+pub use junit::{Experiments, junit};
+pub use reproduction::ReproductionPage;
 
 /// What a comment shows before it folds.
 const MOST_ROWS: usize = 10;

@@ -2,12 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use statistics::Verdict;
-
+use super::is_headline;
 use base::metric::MetricReference;
 use judge::diff::{Diff, Held, Reason, Row};
-
-use super::is_headline;
+use statistics::Verdict;
 
 /// How soon a row is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,12 +1,11 @@
 //! The change of each cell's latency with its interval.
 
-use statistics::interval::Interval;
-
 use super::{Drawn, tables};
 use crate::format;
 use crate::plots::{Forest, ForestRow};
 use base::metric::{Difference, MetricReference};
 use judge::diff::{Diff, Reason, Row};
+use statistics::interval::Interval;
 
 /// More cells than these are left to the table.
 const MOST_ROWS: usize = 36;

@@ -1,9 +1,8 @@
 //! Verdicts and reasons in a few words.
 
-use statistics::multiplicity::LEVEL;
-
 use crate::format::{count, difference, list, p_value, percent, verdict_word};
 use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
+use statistics::multiplicity::LEVEL;
 
 /// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
 pub(super) fn verdict(row: &Row) -> String {

@@ -1,5 +1,6 @@
 //! Rows and claims as tables.
 
+use super::reason;
 use crate::format;
 use crate::page::{Table, TableCell, TableColumn, TableRow};
 use base::metric::Unit;
@@ -7,8 +8,6 @@ use experiment::{Axis, AxisMap, telling_axes};
 use judge::diff::rows::Row;
 use judge::diff::{Change, Claim, Diff};
 use judge::results::interval;
-
-use super::reason;
 
 /// What cells are called: their names on the axes on which they differ, and that of their model.
 pub(super) struct Names(Vec<Axis>);

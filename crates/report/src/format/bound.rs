@@ -1,9 +1,8 @@
 //! What bounds a cell, in a few words.
 
-use onnx::cost::Arithmetic;
-
 use super::{fixed, percent, significant_decimals};
 use judge::results::Bound;
+use onnx::cost::Arithmetic;
 
 /// `memory-bound, 81 % of 24.1 GB/s`, `launch-bound, 35 % of the time`.
 pub fn bound(bound: &Bound) -> String {

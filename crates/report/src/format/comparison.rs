@@ -1,10 +1,9 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
-use statistics::interval::Interval;
-
 use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use base::metric::{Difference, MetricReference, Unit};
 use judge::results::Compared;
+use statistics::interval::Interval;
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
 /// that it excludes 1.

@@ -1,9 +1,8 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
-use statistics::paired::Verdict;
-
 use super::{fixed, scale, significant_decimals};
 use base::metric::{Direction, Metric, MetricReference, Unit};
+use statistics::paired::Verdict;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.

@@ -4,10 +4,9 @@
 //! Two significant digits, three of what begins with 1 (1138 and 1170 are no tenth apart); one less where the interval is so wide that this adds no more
 //! to the error than half its width. What is shown is a rounding of what every other output shows with its interval.
 
-use statistics::interval::{Estimate, Interval};
-
 use super::{Column, fixed, shown_interval, significant_decimals};
 use base::metric::Unit;
+use statistics::interval::{Estimate, Interval};
 
 /// Half widths from so many steps on take a digit away: rounding to the next one errs by five steps at most.
 const WIDE: f64 = 5.0;

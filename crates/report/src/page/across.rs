@@ -1,8 +1,5 @@
 //! On how many machines of a merged record each comparison holds, and what to expect on another.
 
-use statistics::interval::Interval;
-use statistics::random_effects::LEAST_MACHINES_TO_PREDICT;
-
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section};
 use crate::format::{p_value, ratio, speedup, verdict_word};
@@ -10,6 +7,8 @@ use crate::plots::Plots;
 use base::metric::MetricReference;
 use base::wording::list;
 use judge::results::{AcrossMachines, Held, MeanRatio, Results};
+use statistics::interval::Interval;
+use statistics::random_effects::LEAST_MACHINES_TO_PREDICT;
 
 /// More lines than these are in the table alone.
 const MOST_LINES: usize = 8;

@@ -5,8 +5,6 @@ use std::collections::HashSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Verdict;
-use statistics::planning::MINIMUM_RUNS;
 
 use super::contest::{MOST_NAMED, Names, left_out};
 use super::table::{Columns, TableCell, TableColumn};
@@ -19,6 +17,8 @@ use base::wording::{capitalized, count, list};
 use experiment::Axis;
 use judge::results::{Cell, Choice, Compared, Contest, Standing, Unfit, beside};
 use plan::SkipKind;
+use statistics::Verdict;
+use statistics::planning::MINIMUM_RUNS;
 
 /// More rows than these are shown as a table.
 const MOST_SENTENCES: usize = 4;

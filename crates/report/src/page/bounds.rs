@@ -1,15 +1,13 @@
 //! Bounds in words, and which cells keep them.
 
-use statistics::interval::Estimate;
-use statistics::pooled_tail::PooledTail;
-
 use super::Reader;
-use experiment::{Axis, Selector};
-
 use crate::format::{self, Column};
 use base::metric::{LATENCY, MetricReference, Statistic};
 use base::wording::{list, some};
+use experiment::{Axis, Selector};
 use judge::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, interval};
+use statistics::interval::Estimate;
+use statistics::pooled_tail::PooledTail;
 
 /// So many are named where there are at least two more.
 const MOST_NAMED: usize = 4;

@@ -3,8 +3,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::interval::Estimate;
-use statistics::planning::MINIMUM_RUNS;
 
 use super::table::TableColumn;
 use super::{Reader, outputs};
@@ -17,6 +15,8 @@ use base::metric::{
 use experiment::Axis;
 use judge::results::{Cell, Compared, Results, Status, beside};
 use quality::fidelity::OUTPUTS_DIFFER;
+use statistics::interval::Estimate;
+use statistics::planning::MINIMUM_RUNS;
 
 /// Every cell that is to be run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -2,12 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::trimmed_mean::trimmed;
 
 use crate::format::Column;
 use base::metric;
 use experiment::Axis;
 use judge::results::Results;
+use statistics::trimmed_mean::trimmed;
 
 /// A query that anybody can repeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

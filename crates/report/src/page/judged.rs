@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::interval::Interval;
 
 use super::table::{Columns, TableCell, TableColumn, or_nothing};
 use super::{Reader, Section, Table};
@@ -15,6 +14,7 @@ use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
 use experiment::Grade;
 use judge::results::{Cell, Compared, Control, Family, beside, interval};
+use statistics::interval::Interval;
 
 /// Comparisons, groups and controls, as far as there are any.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {

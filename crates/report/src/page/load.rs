@@ -3,8 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use statistics::interval::Estimate;
-
 use super::Reader;
 use crate::format::{amount, count, percent};
 use base::code::Code;
@@ -12,6 +10,7 @@ use base::metric::{ITEMS, LATE_SHARE, LATENCY, MetricReference, Statistic, THROU
 use base::wording::capitalized;
 use experiment::{AxisMap, LatencyBound, Load, telling_axes};
 use judge::results::Cell;
+use statistics::interval::Estimate;
 
 /// Fewer numbers of clients have no knee between them.
 const LEAST_LEVELS: usize = 3;

@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use statistics::planning::MINIMUM_RUNS;
-
-use reading::shell;
 
 use super::{Reader, facts};
 use crate::format::{amount, percent};
@@ -15,6 +12,8 @@ use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERG
 use base::wording::{capitalized, count, list};
 use experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
 use judge::results::{Cell, Method, Results};
+use reading::shell;
+use statistics::planning::MINIMUM_RUNS;
 
 /// The paragraphs: design, run, statistics, versions. Results of format 2 hold too little for the first two.
 pub(super) fn methods(reader: &Reader<'_>) -> Vec<String> {

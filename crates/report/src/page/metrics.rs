@@ -1,9 +1,6 @@
 //! Every metric of every cell, what its runs met on the machine, what its samples look like, and the batches and rates that
 //! were searched.
 
-use statistics::course::Course;
-use statistics::interval::Estimate;
-
 use super::cells::absence;
 use super::notices::is_everywhere;
 use super::table::{Columns, TableCell, TableColumn};
@@ -15,6 +12,8 @@ use base::metric::{self, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit
 use base::wording::count;
 use judge::results::{Cell, CellLoad, CellShape, Search};
 use record::TriedRate;
+use statistics::course::Course;
+use statistics::interval::Estimate;
 
 /// All tables with a row for each cell.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {

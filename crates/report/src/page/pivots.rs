@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Estimate;
-
 use super::cells::absence;
 use super::table::{TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table};
@@ -14,6 +12,7 @@ use base::metric::{LATENCY, MetricReference};
 use base::wording::{capitalized, list};
 use experiment::{Axis, TableSpec};
 use judge::results::Cell;
+use statistics::interval::Estimate;
 
 /// The tables, in the order of the specification.
 pub(super) fn pivots(reader: &Reader<'_>) -> Vec<Section> {

@@ -1,7 +1,5 @@
 //! Where the time goes: between a cell and its baseline, and in each cell by operator and by node.
 
-use statistics::interval::Estimate;
-
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
 use crate::format::{self, Column, bytes, magnitude, percent, scale};
@@ -12,6 +10,7 @@ use judge::results::{
     CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
     Profile,
 };
+use statistics::interval::Estimate;
 
 /// The part of a page that these tables stand in.
 pub(super) const PART: &str = "profile";

@@ -1,7 +1,5 @@
 //! Metrics of the cells that could stand in for each other: the figure, and a table that names what dominates what.
 
-use statistics::interval::Estimate;
-
 use super::contest::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
@@ -10,6 +8,7 @@ use crate::plots::Plots;
 use base::metric::MetricReference;
 use base::wording::{list, some};
 use judge::results::{Cell, Point, Tradeoff, TradeoffPlace};
+use statistics::interval::Estimate;
 
 /// So many are named where there are at least two more.
 const MOST_NAMED: usize = 3;

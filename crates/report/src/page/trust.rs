@@ -3,8 +3,6 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use statistics::Claim;
-use statistics::planning::MINIMUM_RUNS;
 
 use super::Reader;
 use crate::format::{judged_ratio, noise_floor, percent};
@@ -12,6 +10,8 @@ use base::code::{BIASED, Code, part};
 use base::wording::{count, list};
 use experiment::{Design, QUICK_MARGIN};
 use judge::results::{Control, ControlOutcome, Effort, Results};
+use statistics::Claim;
+use statistics::planning::MINIMUM_RUNS;
 
 /// More groups than these are counted instead of named.
 const MOST_NAMED: usize = 3;

@@ -1,11 +1,10 @@
 //! A metric of one cell over commits: points with their intervals, breaks, changes.
 
-use statistics::interval::Interval;
-
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, shortened};
 use crate::format;
 use base::metric::Unit;
+use statistics::interval::Interval;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 240.0;

@@ -1,22 +1,20 @@
 //! Distributions of the cells of one group below each other: the density of all samples, below it one box a process in
 //! the order of blocks, and the cell's estimate with its interval.
 
-use statistics::density::density;
-use statistics::interval::Estimate;
-use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
-
-use super::Drawn;
-use super::Plot;
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
 use super::run_box::{PITCH, RunBox, evenly};
 use super::simplify::simplified;
+use super::{Drawn, Plot};
 use crate::format::{self, Scale};
 use crate::page::{Reader, absence};
 use base::metric::{self, MetricReference};
 use base::wording::capitalized;
 use judge::results::Cell;
 use record::{Arm, Outcome, StoredRun};
+use statistics::density::density;
+use statistics::interval::Estimate;
+use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
 
 const WIDTH: f64 = 760.0;
 /// Height of a density above its base line.

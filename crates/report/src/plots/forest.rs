@@ -2,13 +2,12 @@
 //!
 //! One dot a block, pale, shows what the estimate was made from. Speed-ups and controls are drawn alike.
 
-use statistics::interval::Interval;
-use statistics::quantile::{representatives_sorted, sorted};
-use statistics::{Claim, Verdict};
-
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use crate::format;
+use statistics::interval::Interval;
+use statistics::quantile::{representatives_sorted, sorted};
+use statistics::{Claim, Verdict};
 
 const WIDTH: f64 = 760.0;
 const ROW: f64 = 26.0;

@@ -80,7 +80,7 @@ fn candidates((x, y): (f64, f64), text: &str) -> impl Iterator<Item = (Label, Ar
         DIRECTIONS.into_iter().map(move |direction| {
             let angle = direction / 16.0 * std::f64::consts::TAU;
             let (across, down) = (angle.cos(), angle.sin());
-            // Neighbours a point a text begins there, above and below it is centred.
+            // A text beside a point begins or ends there; above and below a point it is centred.
             let (anchor, left) = match across {
                 across if across > 0.3 => (Anchor::Start, x + across * distance),
                 across if across < -0.3 => (Anchor::End, x + across * distance - width),

@@ -1,7 +1,5 @@
 //! Two metrics against each other: the cells that could stand in for each other, with names, intervals and frontier.
 
-use statistics::interval::{Estimate, Interval};
-
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
@@ -11,6 +9,7 @@ use crate::page::{Reader, name_among};
 use base::metric::{Direction, MetricReference};
 use base::wording::capitalized;
 use judge::results::{Cell, Point, Tradeoff, TradeoffPlace};
+use statistics::interval::{Estimate, Interval};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;

@@ -3,10 +3,9 @@
 //! The boxes of one cell below each other, in the order of blocks, show at a glance what a pooled density hides: runs that
 //! fall into two kinds, one run apart from the others, a machine that changes from run to run.
 
-use statistics::quantile::quantile_sorted;
-
 use super::axis::Axis;
 use super::canvas::{Canvas, Color, INK};
+use statistics::quantile::quantile_sorted;
 
 /// Distance of the middles of two boxes, in points.
 pub(super) const PITCH: f64 = 6.0;

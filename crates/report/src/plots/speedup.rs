@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use statistics::duet::paired_slice_ratio;
-
 use super::forest::{Forest, Row};
 use super::{Plot, row_name};
 use crate::format;
 use crate::page::Reader;
 use base::metric::{Direction, MetricReference};
 use judge::results::{AcrossMachines, Cell, Compared, Control, ControlOutcome, MeanRatio, Withheld, interval};
+use statistics::duet::paired_slice_ratio;
 
 /// More comparisons than these are left to the table.
 const MOST_ROWS: usize = 36;

@@ -3,8 +3,6 @@
 //! A run with many samples is drawn as the band in which most samples of equal spans of time lie, with their median: a
 //! few slow samples would make it a solid block. For the HTML report alone.
 
-use statistics::quantile::{median, quantile_sorted, sorted};
-
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use super::run_box::evenly;
@@ -14,6 +12,7 @@ use base::code::{self, Severity};
 use base::metric;
 use judge::results::Cell;
 use record::{Arm, Outcome, StoredRun};
+use statistics::quantile::{median, quantile_sorted, sorted};
 
 const WIDTH: f64 = 760.0;
 const TOP: f64 = 58.0;

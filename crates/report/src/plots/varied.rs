@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use statistics::interval::Estimate;
-
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
 use super::{Plot, slug, unused};
@@ -14,6 +12,7 @@ use crate::page::load::{knees, throughput};
 use base::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
 use experiment::{Axis as PlanAxis, BATCH, LatencyBound, Load};
 use judge::results::Cell;
+use statistics::interval::Estimate;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 300.0;

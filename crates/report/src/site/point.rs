@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use statistics::interval::Estimate;
 
 use super::{Fact, Histories, SHOWN, Site, facts, names};
 use crate::diff::changed_words;
@@ -12,6 +11,7 @@ use crate::page::{Table, TableCell, TableColumn, TableRow};
 use base::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 use judge::diff::changes;
 use judge::results::{Cell, Compared, Results, Status, interval};
+use statistics::interval::Estimate;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Page {
@@ -98,7 +98,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
         };
         let name = TableCell::text(name(&cell.names));
         let against = against.get(cell.id.as_str()).map_or_else(TableCell::nothing, |row| verdict(row));
-        // Neighbours the latency that it is about.
+        // The verdict stands beside the latency that it is about.
         let (latency, others) = columns.split_at(columns.len().min(1));
         let cells = std::iter::once(name).chain(latency.iter().map(value)).chain([against]);
         TableRow { anchor: None, cells: cells.chain(others.iter().map(value)).collect() }

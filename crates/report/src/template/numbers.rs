@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value};
 use serde::{Deserialize, Serialize};
-use statistics::interval::Estimate;
 
 use crate::format::{Column, shown_interval};
 use base::metric::{Kind, MetricReference};
 use experiment::telling_axes;
 use judge::results::{CONFIDENCE, Cell, Estimated};
+use statistics::interval::Estimate;
 
 /// A metric of a cell, rounded to what its interval supports.
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ use crate::page::Page;
 /// What a template's author has to know before the names.
 const BEGINNING: &str = r#"# Templates of your own
 
-<!-- Generated from the page's types by `perfrun::report::template_reference`; a test keeps it current. -->
+<!-- Generated from the page's types by `report::template_reference`; a test keeps it current. -->
 
 `perfrun report RECORD --template FILE` fills a template with everything that the reports are made of.
 RECORD is a record or a committed report.

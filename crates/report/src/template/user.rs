@@ -10,14 +10,14 @@ use std::sync::Arc;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use minijinja::ErrorKind;
 use minijinja::value::Serde;
-use reading::nearest::nearest;
-use reading::plain_file;
 
 use super::environment;
 use super::reference::{FILTERS, filter_name, page_names};
 use crate::Format;
 use crate::page::Page;
 use base::printable::{printable, printable_in_place};
+use reading::nearest::nearest;
+use reading::plain_file;
 
 /// A template as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

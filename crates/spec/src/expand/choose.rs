@@ -1,17 +1,13 @@
 //! `choose`: a metric to be best in, bounds in the units of their metrics, and the samples that percentiles take.
 
-use statistics::quantile::quantile_support;
-
+use super::{metric, selection};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{BoundForm, ChooseForm};
 use crate::note::Note;
 use base::metric::{MetricReference, Unit};
-use experiment::Vocabulary;
-use experiment::{Bound, Choose, Compare, Measure, Stop};
-
-use super::{metric, selection};
-use experiment::Space;
+use experiment::{Bound, Choose, Compare, Measure, Space, Stop, Vocabulary};
+use statistics::quantile::quantile_support;
 
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
 pub(super) fn expand(form: &ChooseForm, axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Option<Choose> {

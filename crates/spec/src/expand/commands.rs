@@ -6,8 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use reading::nearest::nearest;
-
+use super::Axis;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
@@ -15,8 +14,7 @@ use crate::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
 use base::name::fitting_name;
 use base::quantity::Nanos;
 use experiment::{Command, Model, Stop, Warmup};
-
-use super::Axis;
+use reading::nearest::nearest;
 
 /// What is about models alone, below the top and below `measure`.
 const OF_MODELS: [&[&str]; 2] = [

@@ -1,15 +1,12 @@
 //! `compare`, `runs`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
 
-use reading::nearest::list;
-
+use super::{measure, selection};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
 use base::quantity::{Nanos, Ratio};
-use experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector};
-
-use super::{measure, selection};
-use experiment::Space;
+use experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector, Space};
+use reading::nearest::list;
 
 /// Reads `compare`.
 pub(super) fn expand(form: &CompareForm, axes: &Space, check: &mut Check<'_>) -> Compare {

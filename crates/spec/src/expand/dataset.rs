@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use reading::nearest::nearest;
-
 use super::Axis;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::DatasetForm;
 use base::metric::MetricReference;
 use experiment::{AccuracyMetric, Dataset, Model};
+use reading::nearest::nearest;
 
 /// The formats that can be read.
 const ENDINGS: [&str; 3] = ["npz", "npy", "parquet"];

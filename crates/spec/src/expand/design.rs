@@ -3,8 +3,10 @@
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::note::Note;
-use experiment::{Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure};
-use experiment::{Provider, Space, Variant};
+use experiment::{
+    Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure, Provider, Space,
+    Variant,
+};
 
 /// Checks `measure.design`, and takes away the control where nothing is compared by design.
 pub(super) fn check(

@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use reading::nearest::suggestion;
-
+use super::Axis;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{OneOrMany, Ordered};
 use crate::wording::bad_name;
 use base::name::is_name;
 use experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
-
-use super::Axis;
+use reading::nearest::suggestion;
 
 /// The most devices of a kind that a machine can plausibly have.
 const MOST_DEVICES: u32 = 1024;

@@ -1,13 +1,11 @@
 //! The limits of outputs: whose they are, and what they say.
 
-use reading::nearest::suggestion;
-
+use super::Axis;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{FidelityForm, Ordered, RatioText};
 use experiment::{FidelityLimits, FidelitySettings, Precision, Variant};
-
-use super::Axis;
+use reading::nearest::suggestion;
 
 /// Reads the limits; every key is a precision or a variant.
 pub(super) fn expand(

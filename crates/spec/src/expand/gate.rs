@@ -1,13 +1,12 @@
 //! `gate`: what may not become worse from one commit to the next.
 
+use super::{metric, selection};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::GateForm;
 use base::metric::{Difference, MetricReference, Statistic};
 use base::quantity::QuantityError;
 use experiment::{Gate, Space};
-
-use super::{metric, selection};
 
 /// Reads the gates.
 pub(super) fn expand(forms: &[GateForm], axes: &Space, check: &mut Check<'_>) -> Vec<Gate> {

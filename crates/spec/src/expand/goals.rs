@@ -1,13 +1,11 @@
 //! `goals`: bounds that are promised.
 
+use super::{choose, metric};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{ExperimentForm, GoalForm};
 use base::metric::MetricReference;
-use experiment::{Compare, Goal};
-
-use super::{choose, metric};
-use experiment::Space;
+use experiment::{Compare, Goal, Space};
 
 /// Reads the goals; names are unique.
 pub(super) fn expand(forms: &[GoalForm], axes: &Space, compare: &Compare, check: &mut Check<'_>) -> Vec<Goal> {

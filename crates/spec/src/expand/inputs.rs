@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use reading::yaml::scalar;
-
+use super::{Axis, dataset, range};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
@@ -13,8 +12,7 @@ use base::name::LONGEST;
 use experiment::beyond_limit;
 use experiment::{BATCH, BatchSearch, Combine, InputFile, InputPoint, Model, Values};
 use files::digest;
-
-use super::{Axis, dataset, range};
+use reading::yaml::scalar;
 
 /// What stands for the size of a dimension, ranges written out.
 #[derive(Clone, Copy, Debug)]

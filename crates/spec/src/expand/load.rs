@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use reading::plain_file;
-
+use super::measure;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
@@ -13,8 +12,7 @@ use base::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
 use base::quantity::{Nanos, per_second};
 use experiment::{Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Stop, Trace, Variant};
 use files::digest;
-
-use super::measure;
+use reading::plain_file;
 
 /// Without another rule: a run goes on so long, and for so many queries. Rates take more where the queue needs it.
 const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 };

@@ -1,13 +1,10 @@
 //! `matrix`: axes that walk together, and the cells left out or added; what is wrong with them, at its place.
 
+use super::selection;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{MatrixForm, SelectorForm};
-use experiment::Vocabulary;
-use experiment::{Axis as AxisName, Matrix, Selector};
-use experiment::{MatrixError, Space};
-
-use super::selection;
+use experiment::{Axis as AxisName, Matrix, MatrixError, Selector, Space, Vocabulary};
 
 /// Reads `matrix`, checks its names, and refuses products that no machine could run.
 pub(super) fn expand(form: &MatrixForm, axes: &Space, check: &mut Check<'_>) -> Matrix {

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use super::commands;
+use super::variants::overlay_mock;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{
@@ -10,9 +12,6 @@ use crate::form::{
 };
 use base::quantity::{Nanos, Ratio};
 use experiment::{Backend, Measure, Mock, MockDevice, MockVariant, Profiling, Stop, Warmup};
-
-use super::commands;
-use super::variants::overlay_mock;
 
 /// Reads `measure`. Commands have a warm-up and a stopping rule of their own, where nothing is written.
 pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_>) -> Measure {

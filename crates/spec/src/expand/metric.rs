@@ -1,7 +1,5 @@
 //! The metrics that a specification declares, references to metrics, and values in their units.
 
-use reading::nearest::{list, nearest, suggestion};
-
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{Better, BoundText, DatasetForm, ExperimentForm, MetricText, ModelEntry};
@@ -10,9 +8,8 @@ use base::metric::{
     ValueKind, read_value,
 };
 use base::quantity::QuantityError;
-use experiment::Compare;
-
-use experiment::Space;
+use experiment::{Compare, Space};
+use reading::nearest::{list, nearest, suggestion};
 
 /// Declares the metrics of a specification. Those that a dataset lists are what its `score` command prints.
 pub(super) fn declare(form: &ExperimentForm, check: &mut Check<'_>) {

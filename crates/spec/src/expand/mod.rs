@@ -38,8 +38,7 @@ use super::document::DocumentPath;
 use super::form::ExperimentForm;
 use super::wording::bad_name;
 use base::name::is_name;
-use experiment::Space;
-use experiment::{Axis as AxisName, AxisMap, Backend, Entry, Experiment, labels};
+use experiment::{Axis as AxisName, AxisMap, Backend, Entry, Experiment, Space, labels};
 
 /// What an axis has, as far as it could be read.
 #[derive(Clone, Debug)]

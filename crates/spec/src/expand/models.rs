@@ -3,11 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use onnx::zoo::{self, Settings};
-use onnx::{Dimension, ElementType, TensorType};
-use reading::nearest::suggestion;
-use reading::yaml::scalar;
-
+use super::{Axis, BackendKind, dataset, inputs};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
@@ -17,8 +13,10 @@ use base::name::{fitting_name, is_name};
 use experiment::is_glob;
 use experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use files::digest;
-
-use super::{Axis, BackendKind, dataset, inputs};
+use onnx::zoo::{self, Settings};
+use onnx::{Dimension, ElementType, TensorType};
+use reading::nearest::suggestion;
+use reading::yaml::scalar;
 
 /// A model with the place that it comes from and the path as the user would write it.
 struct Found {

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
+use super::metric;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::MetricText;
 use base::metric::MetricReference;
-
-use super::metric;
 
 /// Reads `pareto`.
 pub(super) fn expand(texts: &[MetricText], check: &mut Check<'_>) -> Vec<MetricReference> {

@@ -2,7 +2,6 @@
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::LocationSegment;
-use reading::nearest::{list, suggestion};
 use serde_json::Value;
 
 use super::Axis;
@@ -10,6 +9,7 @@ use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{ExperimentForm, VariantEntry, VariantForm};
 use experiment::{Boundary, Declaration, Design, Measure, Runtime, Variant};
+use reading::nearest::{list, suggestion};
 
 /// The runtimes that an entry of `variants` may be run on: the one that it names, all where no entry names one, else those that
 /// none names.

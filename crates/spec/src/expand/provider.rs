@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use reading::nearest::nearest;
-
+use super::{Axis, devices};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{ExperimentForm, Ordered, ProviderForm, VariantEntry};
 use experiment::{Device, Provider};
-
-use super::{Axis, devices};
+use reading::nearest::nearest;
 
 /// All that the provider for processors can be told; everything else is a session entry.
 const CPU_OPTIONS: [&str; 1] = ["use_arena"];

@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reading::nearest::{list, suggestion};
-use reading::yaml::scalar;
-
+use super::{Axis, BackendKind};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::absolute;
@@ -12,8 +10,8 @@ use crate::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
 use crate::wording::{bad_name, quote};
 use base::name::{fitting_name, is_name};
 use experiment::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, SHIPPED, is_new_enough, version_numbers};
-
-use super::{Axis, BackendKind};
+use reading::nearest::{list, suggestion};
+use reading::yaml::scalar;
 
 /// Every runtime in the order of the file; none where the spec leaves the one to perfrun.
 pub(super) fn expand(

@@ -3,8 +3,7 @@
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::SelectorForm;
-use experiment::Selector;
-use experiment::{SelectorError, Vocabulary};
+use experiment::{Selector, SelectorError, Vocabulary};
 
 /// Reads the selector at `place`; what it names and the experiment does not know is a problem.
 pub(super) fn expand(

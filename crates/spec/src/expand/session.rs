@@ -1,10 +1,9 @@
 //! Session entries: names that are nearly those of ONNX Runtime, which ignores what it does not know.
 
-use reading::nearest::nearest;
-
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{Ordered, Setting};
+use reading::nearest::nearest;
 
 /// Entries of ONNX Runtime 1.31, from `onnxruntime_session_options_config_keys.h`.
 const KEYS: [&str; 36] = [

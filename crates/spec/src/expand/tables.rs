@@ -2,14 +2,12 @@
 
 use std::collections::HashSet;
 
+use super::metric;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{CoordinateWord, MetricText, OneOrMany, TableForm};
 use base::metric::MetricReference;
-use experiment::{Axis as AxisName, Compare, Matrix, TableSpec};
-
-use super::metric;
-use experiment::Space;
+use experiment::{Axis as AxisName, Compare, Matrix, Space, TableSpec};
 
 /// Reads `tables`.
 pub(super) fn expand(

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use super::{Axis, BackendKind};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::VariantForm;
 use crate::note::Note;
 use experiment::{Model, Precision, Variant};
-
-use super::{Axis, BackendKind};
 
 /// Refuses a variant that is named after a precision and has another one without a word about it: what is measured would
 /// stand in every table as something else.

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reading::nearest::{nearest, suggestion};
-use reading::yaml::scalar;
-
+use super::{Axis, BackendKind, conversion, programs, provider, range, session, variant_names};
 use crate::check::Check;
 use crate::document::{DocumentPath, Step};
 use crate::form::{
@@ -17,8 +15,8 @@ use experiment::beyond_limit;
 use experiment::{
     Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Runtime, Threads, Variant,
 };
-
-use super::{Axis, BackendKind, conversion, programs, provider, range, session, variant_names};
+use reading::nearest::{nearest, suggestion};
+use reading::yaml::scalar;
 
 /// Every variant, in the order of the file; those of one entry with the last list fastest.
 pub(super) fn expand(
@@ -307,7 +305,7 @@ fn check_execution(form: &VariantForm, made: &[Variant], place: &DocumentPath, c
         check.error(&key, message, "give it more: `threads: { inter: 2 }`".to_owned());
     }
     let is_idle = |variant: &Variant| variant.execution == Some(Execution::Sequential) && has_threads(&variant);
-    // Neighbours a list of both modes the threads are for the other one.
+    // Where `execution` lists both modes, the threads are for the parallel one.
     if !made.is_empty() && made.iter().all(is_idle) {
         let message = "inter-op threads have no effect with `execution: sequential`";
         check.warn(&key, message, "leave `threads: { inter }` or `execution` out");

@@ -7,11 +7,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use experiment::{
-    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
-    Precision, Quantization,
-};
-
 use super::backend::MockVariantForm;
 use super::dataset::DatasetForm;
 use super::range::RangeForm;
@@ -20,6 +15,10 @@ use super::scalar::{
 };
 use super::shorthand::{OneOrMany, Ordered, two_shapes};
 use super::values::ValuesForm;
+use experiment::{
+    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
+    Precision, Quantization,
+};
 
 /// An entry of `models`.
 #[derive(Clone, Debug)]

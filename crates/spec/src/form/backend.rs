@@ -7,10 +7,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use experiment::{Backend, MockFailureKind, MockOutputs, MockSlowed, MockStep};
-
 use super::scalar::{DurationText, RatioText};
 use super::shorthand::Ordered;
+use experiment::{Backend, MockFailureKind, MockOutputs, MockSlowed, MockStep};
 
 /// What executes the models.
 #[derive(Clone, Debug, Serialize)]

@@ -7,11 +7,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use experiment::{Aa, Axis, Grade};
-
 use super::SelectorForm;
 use super::scalar::{BoundText, DifferenceText, MetricText, Name, RatioText};
 use super::shorthand::{OneOrMany, two_shapes};
+use experiment::{Aa, Axis, Grade};
 
 /// What is compared with what, and how strictly.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,10 +7,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use experiment::Load;
-
 use super::scalar::{ArrivalsText, DurationText, RateText};
 use super::shorthand::{OneOrMany, two_shapes};
+use experiment::Load;
 
 /// How queries come.
 #[derive(Clone, Debug)]

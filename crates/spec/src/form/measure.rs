@@ -7,11 +7,10 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use experiment::{Boundary, Cache, Design, Parallel, Rebuild, Stop, StopStatistic};
-
 use super::load::LoadForm;
 use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
+use experiment::{Boundary, Cache, Design, Parallel, Rebuild, Stop, StopStatistic};
 
 /// How one run warms up, samples and stops, and in which order the runs come.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use half::{bf16, f16};
-use onnx::ElementType;
 use serde_json::Number;
-use statistics::random::Xoshiro256PlusPlus;
 
 use super::{Failure, FailureKind, TensorRequest};
 use experiment::Values;
 use files::array::{Array, ArrayError, NpyReader};
+use onnx::ElementType;
+use statistics::random::Xoshiro256PlusPlus;
 
 /// All input sets together hold at most this much (method 1.7).
 pub const POOL_LIMIT_BYTES: u64 = 64 << 20;
@@ -43,7 +43,7 @@ pub(crate) fn tensor_bytes(tensor: &TensorRequest) -> Result<u64, Failure> {
 ///
 /// # Errors
 ///
-/// As [`tensor_bytes`].
+/// As `tensor_bytes`.
 pub fn sets_within_limit(tensors: &[TensorRequest], wanted: u32) -> Result<usize, Failure> {
     let mut set_bytes: u64 = 0;
     for tensor in tensors {

@@ -16,10 +16,8 @@ mod request;
 mod slowed;
 pub mod trace;
 
-pub(crate) use execution::Caller;
-pub use execution::Phase;
-pub use execution::{Backend, Placement};
-pub(crate) use execution::{StreamCosts, TimeShares};
+pub use execution::{Backend, Phase, Placement};
+pub(crate) use execution::{Caller, StreamCosts, TimeShares};
 pub use failure::{Failure, FailureKind};
 pub use kind::{CellFacts, Kind};
 pub(crate) use mock::MockRequest;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use onnx::ElementType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,6 +12,7 @@ use super::{CellFacts, CellRequest, Failure, FailureKind, TensorRequest};
 use experiment::{GraphOptimization, PythonModel};
 use files::array::{Array, save_npy};
 use files::scratch::Scratch;
+use onnx::ElementType;
 
 /// A cell of a program that speaks the protocol.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

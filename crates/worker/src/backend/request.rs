@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use onnx::ElementType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{BackendRequest, MockRequest};
 use base::metric::OwnMetric;
 use experiment::{Mock, Values};
+use onnx::ElementType;
 
 /// One cell, as the parent asks for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

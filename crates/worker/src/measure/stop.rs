@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::stopping::{next_check, precision_reached};
 
 use super::Samples;
 use super::sampler::Sampler;
@@ -13,6 +12,7 @@ use crate::backend::{Backend, Failure};
 use base::machine::clock::Clock;
 use base::quantity::Nanos;
 use experiment::Stop;
+use statistics::stopping::{next_check, precision_reached};
 
 /// Why a run stopped sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

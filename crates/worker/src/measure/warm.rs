@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use statistics::warmup::{AdaptiveWarmup, WarmupRule};
 
 use super::Samples;
 use super::sampler::Sampler;
@@ -12,6 +11,7 @@ use crate::backend::{Backend, Failure};
 use base::machine::clock::Clock;
 use base::quantity::Nanos;
 use experiment::Warmup;
+use statistics::warmup::{AdaptiveWarmup, WarmupRule};
 
 /// How a warm-up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use onnx::precision::activation_ranges::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -12,6 +11,7 @@ use crate::backend::{Failure, Phase, Placement};
 use crate::measure::Samples;
 use crate::measure::stop::StopReason;
 use crate::measure::warm::WarmupStatus;
+use onnx::precision::activation_ranges::Range;
 
 /// Which samples these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

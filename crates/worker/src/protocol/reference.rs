@@ -8,7 +8,7 @@ use super::{Message, OLDEST_PROTOCOL, PROTOCOL};
 
 const HEAD: &str = r#"# Worker protocol
 
-<!-- Generated from the types by `perfrun::worker::protocol::reference_markdown`; a test keeps it current. -->
+<!-- Generated from the types by `worker::protocol::reference_markdown`; a test keeps it current. -->
 
 perfrun measures each run in a fresh process, the worker, which it tells step by step what to do.
 perfrun's own worker runs ONNX Runtime.

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde::Serialize;
 
+use super::{ItemScoresFound, Reference};
 use crate::run::Job;
 use crate::run::dataset::ModelData;
 use crate::run::session::Session;
@@ -19,8 +20,6 @@ use quality::accuracy::ItemScores;
 use worker::command::Finished;
 use worker::printed::numbers;
 use worker::read_outputs;
-
-use super::{ItemScoresFound, Reference};
 
 /// Characters of what a failed command says last.
 const LONGEST_COMPLAINT: usize = 300;

@@ -9,14 +9,13 @@ mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onnx::cost::{Arithmetic, arithmetic};
-
 use self::models::Subject;
 use self::trial::{Seen, Trial};
 use super::Pass;
 use crate::run::Job;
 use crate::run::session::{RunError, Session};
 use experiment::{Completion, ModelIndex, Provider, VariantIndex};
+use onnx::cost::{Arithmetic, arithmetic};
 use plan::Cell;
 use record::{Bandwidth, FileArithmetic, Launching, Outcome, Peak, Roofline, Stream};
 

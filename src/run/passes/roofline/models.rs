@@ -6,9 +6,8 @@
 use onnx::cost::Arithmetic;
 use onnx::proto::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use onnx::{Dimension, ElementType};
-use statistics::random::Xoshiro256PlusPlus;
-
 use record::Stream;
+use statistics::random::Xoshiro256PlusPlus;
 
 /// A model, and what it does.
 pub(super) struct Subject {

@@ -62,11 +62,11 @@ pub(crate) fn split_cores(
     Ok([most[..half].to_vec(), most[half..2 * half].to_vec()])
 }
 
-/// [`split_cores`] of the processors that this process may use.
+/// `split_cores` of the processors that this process may use.
 ///
 /// # Errors
 ///
-/// As [`split_cores`].
+/// As `split_cores`.
 pub fn split_allowed_cores() -> Result<[Vec<u32>; 2], CoreSplitError> {
     let kernel = Kernel::here();
     split_cores(&kernel.allowed_cpus().unwrap_or_default(), cpu_quota(&kernel), &kernel)

@@ -1,6 +1,6 @@
 //! What a run used and what it met on the machine.
 //!
-//! [`usage`] and [`own`] are read by a worker about itself, [`machine`] by the parent around a worker; [`check`] says what
+//! [`usage()`] and [`own`] are read by a worker about itself, [`machine`] by the parent around a worker; [`check`] says what
 //! of a machine would spoil a measurement, and [`cooldown`] waits for a processor that is too hot. Everything is read
 //! from the kernel's text files, relative to a root. What cannot be read is `None`, never zero and never an error.
 //! Deliberately absent: changes of any setting.

@@ -1,16 +1,15 @@
 //! Whether cells keep within a bound: by the whole interval of the estimate, not by the estimate.
 
 use serde::{Deserialize, Serialize};
-use statistics::interval::{Estimate, Interval};
-use statistics::pooled_tail::PooledTail;
 
 use super::super::withheld::withheld;
 use super::super::{Comparison, Judged, Withheld};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
 use base::metric::ToldBy;
-use experiment::Bound;
-use experiment::CompiledSelector;
+use experiment::{Bound, CompiledSelector};
 use plan::{Cell, Plan};
+use statistics::interval::{Estimate, Interval};
+use statistics::pooled_tail::PooledTail;
 use worker::backend::FailureKind;
 
 /// One bound and the cells that it speaks of.

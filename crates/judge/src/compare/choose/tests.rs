@@ -4,18 +4,17 @@
 
 mod ties;
 
-use statistics::pooled_tail::PooledTail;
-use statistics::trimmed_mean::trimmed_mean;
-
-use crate::summary::samples::PERCENTILES;
 use std::path::Path;
 
 use super::*;
 use crate::compare::{Control, Unfit, Withheld, compare_cells};
+use crate::summary::samples::PERCENTILES;
 use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use base::metric::{ITEMS, LATENCY, Metric, Statistic};
 use experiment::{Bound, Selector};
 use plan::{Skip, expand};
+use statistics::pooled_tail::PooledTail;
+use statistics::trimmed_mean::trimmed_mean;
 use worker::backend::{Failure, FailureKind};
 
 /// A plan whose cells have the values that are put into them.

@@ -1,14 +1,13 @@
 //! What becomes of one node: half precision, float32, or whatever its neighbours have.
 
-use crate::ElementType;
-use crate::operators::{self, Kind};
-use crate::proto::NodeProto;
-
 use super::kernels;
 use super::value::{Reads, Source, Value, WORTH_A_CAST, constant};
 use super::weights::Range;
 use super::{HalfSettings, ProviderClass};
+use crate::ElementType;
+use crate::operators::{self, Kind};
 use crate::precision::keep::ASKED;
+use crate::proto::NodeProto;
 
 /// What becomes of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

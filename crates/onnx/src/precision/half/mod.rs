@@ -20,15 +20,14 @@ mod weights;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ElementType;
-use crate::infer::{Inferred, infer};
-use crate::proto::ModelProto;
-
 use super::constants::{fold_weights, lift_weights};
 use super::inline::inline_functions;
 use super::keep::Keep;
 use super::report::{Conversion, ConversionError, ConversionReport};
 use super::upgrade::{RAISED, raise_operator_set};
+use crate::ElementType;
+use crate::infer::{Inferred, infer};
+use crate::proto::ModelProto;
 
 /// What becomes of the inputs and outputs of a model in half precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

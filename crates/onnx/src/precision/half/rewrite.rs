@@ -2,14 +2,13 @@
 //!
 //! Input: the model and its survey, whose graphs are met in the same order here. Output: the model in place.
 
-use crate::ElementType;
-use crate::precision::report::{ConversionError, ConversionReport};
-use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
-
 use super::decide::Decision;
 use super::survey::{Graph, Survey};
 use super::value::{Reads, Source, Value, constant};
 use super::{Half, HalfSettings, weights};
+use crate::ElementType;
+use crate::precision::report::{ConversionError, ConversionReport};
+use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 pub(super) fn rewrite(
     model: &mut ModelProto,

@@ -6,16 +6,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::ElementType;
-use crate::infer::Inferred;
-use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
-
 use super::HalfSettings;
 use super::decide::{Decision, Judge};
 use super::value::{Reads, Source, Value, Wants, constant};
 use super::weights::{self, Range};
+use crate::ElementType;
+use crate::infer::Inferred;
 use crate::precision::Io;
 use crate::precision::report::{ConversionError, ConversionReport};
+use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 
 /// One node.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! One float32 value of the model as it was: where it comes from, and who reads it in which type.
 
+use super::weights::Range;
 use crate::ElementType;
 use crate::proto::{NodeProto, TensorProto};
-
-use super::weights::Range;
 
 /// Weights of at least so many elements are worth a cast: below, the cast takes more of the file than it saves.
 pub(super) const WORTH_A_CAST: usize = 256;

@@ -3,10 +3,9 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::Half;
 use crate::TensorError;
 use crate::proto::TensorProto;
-
-use super::Half;
 
 /// The smallest number above zero that fp16 has. What is nearer to zero, and not zero, becomes this and not zero: such
 /// numbers keep divisions from failing (the epsilon of a norm).

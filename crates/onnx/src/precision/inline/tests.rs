@@ -1,9 +1,8 @@
 //! Functions in place of which their nodes stand, and those that stay.
 
 use super::*;
-use crate::precision::Io;
 use crate::precision::quantize_dynamic::tests::model;
-use crate::precision::{DynamicQuantization, Half, HalfSettings, Keep, ProviderClass, quantize_dynamic, to_half};
+use crate::precision::{DynamicQuantization, Half, HalfSettings, Io, Keep, ProviderClass, quantize_dynamic, to_half};
 use crate::proto::{AttributeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use crate::{check_graph, infer};
 

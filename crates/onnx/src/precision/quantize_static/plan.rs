@@ -6,11 +6,11 @@
 //! move values join where all that they read comes out of a region and something in a region reads them, so that a region
 //! has no gaps and ends where float32 begins. The module above says why that is the best choice.
 
-use crate::precision::keep::{ASKED, Keep};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::TensorError;
 use crate::precision::edit::Editor;
+use crate::precision::keep::{ASKED, Keep};
 use crate::precision::product::Product;
 use crate::proto::NodeProto;
 

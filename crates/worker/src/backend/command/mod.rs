@@ -15,16 +15,16 @@ use std::time::Duration;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
-use reading::plain_file;
-
-pub(crate) use kind::CommandKind;
-use printed::Printed;
 
 use super::{Backend, Failure, FailureKind, Phase, Placement};
 use base::machine::probe::{self, Usage};
 use base::metric::OwnMetric;
 use experiment::Command;
 use files::array::Array;
+use reading::plain_file;
+
+pub(crate) use kind::CommandKind;
+use printed::Printed;
 
 /// One command, run again and again.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::process::Stdio;
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use statistics::quantile::median;
 
 use crate::printed::numbers;
 use base::metric::OwnMetric;
+use statistics::quantile::median;
 
 /// Bytes that are looked at, at the end: numbers come last.
 const LOOKED_AT: u64 = 1 << 20;

@@ -11,16 +11,15 @@ pub(crate) use request::MockRequest;
 
 use std::path::Path;
 
-use onnx::ElementType;
-use statistics::random::{Xoshiro256PlusPlus, stream_seed};
-
 use super::trace::{Node, Trace, TracedNode};
 use super::{Backend, Caller, Failure, FailureKind, Phase, Placement, StreamCosts, TimeShares};
 use base::machine::clock::{AnyClock, Clock, ScriptedClock};
 use base::machine::probe::Usage;
 use experiment::{MockFailureKind, MockOutputs, MockStep};
 use files::array::Array;
+use onnx::ElementType;
 use quality::fidelity::largest;
+use statistics::random::{Xoshiro256PlusPlus, stream_seed};
 
 /// The scripted backend.
 #[derive(Debug)]

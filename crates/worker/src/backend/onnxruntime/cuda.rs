@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUevent_flags, is_culib_present};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
-use statistics::quantile::median;
 
 use super::stream::{Costs, Stream};
 use crate::backend::failure::classify;
 use crate::backend::{Failure, FailureKind};
+use statistics::quantile::median;
 
 /// A stream of perfrun's own, which is not the null stream: ONNX Runtime takes that for none.
 pub(super) struct CudaTimeline {

@@ -21,12 +21,12 @@ mod trace;
 
 use std::collections::BTreeMap;
 
+use super::{BackendRequest, CellFacts, Kind, ProgramRequest};
+use base::machine::environment::Environment;
+
 pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
 pub use trace::read as read_trace;
-
-use super::{BackendRequest, CellFacts, Kind, ProgramRequest};
-use base::machine::environment::Environment;
 
 /// The backend, as the parent asks about it.
 #[derive(Clone, Copy, Debug)]

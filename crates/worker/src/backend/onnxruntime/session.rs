@@ -15,8 +15,6 @@ use ort::memory::Allocator;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{IoBinding, RunOptions, Session};
 use ort::value::{DynTensor, DynValue, Outlet, ValueType};
-use reading::plain_file;
-use statistics::quantile::median;
 
 use super::OnnxruntimeRequest;
 use super::bindings::{allocate_outputs, check_inputs, leave_outputs_to_runtime};
@@ -40,6 +38,8 @@ use crate::backend::{
 use experiment::{Boundary, Completion, Execution, GraphOptimization, Provider};
 use files::array::Array;
 use files::scratch::Scratch;
+use reading::plain_file;
+use statistics::quantile::median;
 
 /// One session with its bound inputs and outputs.
 pub struct OnnxRuntime {

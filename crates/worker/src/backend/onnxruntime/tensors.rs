@@ -3,7 +3,6 @@
 
 use std::ffi::{CStr, c_char};
 
-use onnx::ElementType;
 use ort::AsPointer;
 use ort::memory::Allocator;
 use ort::value::{
@@ -16,6 +15,7 @@ use super::stream::Stream;
 use crate::backend::inputs::{fill, tensor_bytes, texts};
 use crate::backend::{Failure, FailureKind, TensorRequest};
 use files::array::Array;
+use onnx::ElementType;
 
 /// One input tensor with its data.
 pub(super) fn input_value(allocator: &Allocator, tensor: &TensorRequest, set: usize) -> Result<DynTensor, Failure> {

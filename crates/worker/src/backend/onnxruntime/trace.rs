@@ -19,7 +19,6 @@ use std::io::{self, BufReader, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use reading::plain_file;
 use serde::Deserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde_json::Value;
@@ -28,6 +27,7 @@ use serde_json::error::Category;
 use super::placement::CPU;
 use crate::backend::trace::{Arena, Node, Trace, TracedNode};
 use crate::backend::{Failure, FailureKind};
+use reading::plain_file;
 
 /// After so many events the profiler drops the rest.
 const MOST_EVENTS: usize = 1_000_000;

@@ -69,11 +69,13 @@ pub(crate) enum Event<'a> {
         /// The pilot.
         run: &'a StoredRun,
     },
-    /// A variant is going to be run over the data of its model.
+    /// A variant is going to be run over the data of its model, or a stored model for its outputs; the last tells the end.
     Scoring {
+        /// For `accuracy` or `outputs`.
+        what: &'static str,
         /// How many were, of how many.
         done: usize,
-        /// Variants with data.
+        /// Variants with data, or cells that are compared.
         total: usize,
     },
     /// Every variant was run over the data of its model.

@@ -46,28 +46,37 @@ impl Job {
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
     }
 
-    /// What a worker is asked to prepare that runs the model of a cell as it is stored on the CPU provider, with nothing that
-    /// a variant asks for; `None` where there is no model file, or no ONNX Runtime.
-    pub(super) fn stored_request(&self, cell: &Cell, tensors: Vec<TensorRequest>) -> Option<CellRequest> {
+    /// Whether the model of a cell can be run as it is stored: there are a file and an ONNX Runtime.
+    pub(super) fn has_stored_model(&self, cell: &Cell) -> bool {
         let backend = &self.experiment().backend;
+        let is_there = || self.stored_library(cell).is_some() && self.model(cell).is_some_and(|it| it.file.is_some());
+        !backend.runs_commands() && (!backend.reads_models() || is_there())
+    }
+
+    /// The library of a cell, else the first that there is.
+    fn stored_library(&self, cell: &Cell) -> Option<&Path> {
+        let own = self.facts(cell, Arm::Pilot, 0).library;
+        own.or_else(|| Some(self.libraries.runtimes.iter().flatten().next()?.path.as_path()))
+    }
+
+    /// What a worker is asked to prepare that runs the model of a cell as it is stored on the CPU provider, with nothing that
+    /// a variant asks for.
+    pub(super) fn stored_request(&self, cell: &Cell, tensors: Vec<TensorRequest>) -> CellRequest {
         let (variant, device) = (Variant::default(), Device::cpu());
-        let of_cell = self.facts(cell, Arm::Pilot, 0);
-        let any_library = || Some(self.libraries.runtimes.iter().flatten().next()?.path.as_path());
         let facts = CellFacts {
             variant: &variant,
             device: &device,
             plugin: None,
             runtime: None,
-            library: of_cell.library.or_else(any_library),
-            model: self.model(cell)?.file.as_ref().map(|file| file.path.as_path()),
+            library: self.stored_library(cell),
+            model: self.model(cell).and_then(|model| model.file.as_ref()).map(|file| file.path.as_path()),
             threads: self.manifest().default_threads,
             session: BTreeMap::new(),
-            ..of_cell
+            ..self.facts(cell, Arm::Pilot, 0)
         };
-        let can_run = !backend.reads_models() || (facts.library.is_some() && facts.model.is_some());
         let request = CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors);
         // Known to be none that could be allocated beforehand, so that nothing is run to find out.
-        (can_run && !backend.runs_commands()).then_some(CellRequest { outputs: Some(BTreeMap::new()), ..request })
+        CellRequest { outputs: Some(BTreeMap::new()), ..request }
     }
 
     /// A cell with the file that serves it, fed these tensors: its engine serves where the shapes are its own.

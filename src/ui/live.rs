@@ -68,8 +68,13 @@ impl<'a> Live<'a> {
             Event::RateFound { cell, rate } => self.rate_found(cell, rate),
             Event::Rehearsed { done, total, run } => self.rehearsed(*done, *total, run),
             Event::RehearsalEnded { plan, pilots, took } => self.rehearsal(plan, pilots, *took),
-            Event::Scoring { done, total } => {
-                self.bar(*total as u64, "accuracy").set_position(*done as u64);
+            Event::Scoring { what, done, total } => {
+                let bar = self.bar(*total as u64, what);
+                bar.set_length(*total as u64);
+                bar.set_position(*done as u64);
+                if done == total {
+                    self.finish();
+                }
             }
             Event::Profiling { done, total } => {
                 if *done == 0 {

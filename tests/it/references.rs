@@ -141,3 +141,102 @@ fn a_record_that_goes_on_has_the_same_reference() {
     assert_eq!(runs_apart(&other.run(&resume).expect_code(0)), 0);
     assert_eq!(std::fs::read_to_string(begun.join("passes/outputs.json")).unwrap(), found);
 }
+
+/// A stored model that fails is not tried with larger batches, and the cell without another reference is told of.
+#[test]
+fn a_stored_model_that_failed_is_not_tried_with_more() {
+    let spec = "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: [16, 8, 1] }\ndevices: [cuda]\n\
+                variants: [{ name: base, mock: { fits: 16 } }]\n";
+    let (place, done) = ran(spec);
+    assert_eq!(runs_apart(&done), 2, "of batches 1 and 8");
+    let manifest = place.record("x").manifest;
+    assert_eq!(manifest.fidelity().len(), 1);
+    let problems: Vec<&str> = {
+        let found = manifest.findings.outputs.iter().flat_map(|found| &found.not_compared);
+        found.map(|known| known.problem.as_str()).collect()
+    };
+    assert_eq!(problems, ["scripted: no memory for a batch of 8"; 2]);
+    let sentences = [
+        format!("Outputs of m are compared with those of {STORED}."),
+        format!("m has no outputs of {STORED} ({}): its outputs are compared with nothing.", problems[0]),
+    ];
+    assert_eq!(results(&place).differing, sentences);
+}
+
+#[test]
+fn inputs_that_differ_in_load_share_a_stored_model() {
+    let load = "measure: { load: { clients: [1, 2] } }\nruns: 2\n";
+    let (place, done) = ran(&format!("{INEXACT}devices: [cuda]\n{load}"));
+    let results = results(&place);
+    assert_eq!(compared(&results).len(), 4);
+    assert!(results.cells.iter().all(|cell| cell.outputs_reference.as_deref() == Some(STORED)));
+    assert_eq!(runs_apart(&done), 1);
+}
+
+#[test]
+fn neither_a_quick_look_nor_a_search_runs_a_stored_model() {
+    let place = Workplace::with_spec(&format!("{INEXACT}devices: [cuda]\n"));
+    let done = place.run(&["-v", "--quick", "x.yaml"]).expect_code(0);
+    assert_eq!(runs_apart(&done), 0);
+    let (place, done) = ran(&format!("{}devices: [cuda]\n", INEXACT.replace("batch: 8", "batch: best")));
+    assert_eq!(runs_apart(&done), 0);
+    assert!(results(&place).cells.iter().all(|cell| cell.outputs_reference.is_none()));
+}
+
+/// All exact cells are tried before the baseline, and a reference on another device is named, whatever the order of devices.
+#[test]
+fn the_next_exact_cell_stands_in_for_one_that_failed() {
+    for devices in ["cuda, cpu", "cpu, cuda"] {
+        let spec = format!(
+            "backend: mock\nmodels: [m]\ninputs: {{ batch: 8 }}\ndevices: [{devices}]\ncompare: {{ aa: off }}\n\
+             variants: [{{ name: tf32, mock: {{ differ: 50% }} }}, {{ name: bad, mock: {{ fits: 1 }} }}, exact]\n"
+        );
+        let place = Workplace::with_spec(&spec);
+        let done = place.run(&["-v", "x.yaml"]);
+        let results = results(&place);
+        assert!(compared(&results).iter().all(|(_, _, of)| *of == Some("m/b8/exact/cpu")), "{results:?}");
+        assert_eq!((compared(&results).len(), runs_apart(&done)), (3, 0), "{}", done.stderr);
+        assert_eq!(results.differing, ["Outputs are compared with those of exact on cpu."]);
+    }
+}
+
+#[test]
+fn a_baseline_on_another_device_is_named() {
+    let spec = "backend: mock\nmodels: [m]\ninputs: { batch: 8 }\ndevices: [cpu, cuda]\ncompare: { aa: off }\n\
+                variants: [base, { name: far, mock: { differ: 50% } }]\n";
+    let found = results(&ran(spec).0);
+    let mut names: Vec<_> = compared(&found).into_iter().map(|(path, _, of)| (path, of)).collect();
+    names.sort();
+    let expected = [("m/b8/base/cuda:0", true), ("m/b8/far/cpu", false), ("m/b8/far/cuda:0", true)];
+    let expected = expected.map(|(path, is_named)| (path.to_owned(), is_named.then_some("m/b8/base/cpu")));
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn a_reference_with_another_runtime_is_named_with_it() {
+    let spec = "backend: mock\nmodels: [m]\ninputs: { batch: 8 }\nruntimes: [old, new]\nvariants: [base]\n";
+    let found = results(&ran(spec).0);
+    assert_eq!(compared(&found), [("m/b8/base/cpu/new".to_owned(), true, Some("m/b8/base/cpu/old"))]);
+    assert_eq!(found.differing, ["Outputs are compared with those of base on cpu with old."]);
+}
+
+/// What failed for the outputs is not run again over data.
+#[test]
+fn a_stored_model_that_failed_is_not_run_over_data() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: 8 }\ndevices: [cuda]\n\
+         variants: [{ name: base, mock: { fits: 8 } }, { name: other, mock: { fits: 8, differ: 50% } }]\n\
+         dataset: { file: d.npz, labels: labels, metrics: [top1] }\n",
+    );
+    let (scores, labels) = scores_and_labels();
+    write_npz(&place, "d.npz", &[scores, labels]);
+    let done = place.run(&["-v", "x.yaml"]).expect_code(0);
+    assert_eq!(runs_apart(&done), 1);
+    let manifest = place.record("x").manifest;
+    let accuracy = manifest.accuracy();
+    assert!(accuracy[0].scores[0].change.is_none() && accuracy[0].problem.is_none(), "{accuracy:?}");
+    assert!(accuracy[1].scores[0].change.is_some(), "against the baseline");
+    let fidelity = manifest.fidelity();
+    assert_eq!((fidelity.len(), fidelity[0].reference), (1, Some(0)));
+    assert!(fidelity[0].no_reference.is_some() && fidelity[0].fidelity.items_of_data == Some(200));
+}

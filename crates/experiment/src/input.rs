@@ -80,6 +80,12 @@ impl InputPoint {
         if self.search.is_some() { Cow::Owned(self.with_batch(1)) } else { Cow::Borrowed(self) }
     }
 
+    /// Whether another point is this one but for its load.
+    pub fn differs_in_load_alone(&self, other: &InputPoint) -> bool {
+        let (name, load) = (self.name.clone(), self.load);
+        *self == InputPoint { name, load, ..other.clone() }
+    }
+
     /// Whether another point is this one but for its batch, and how large the two batches are.
     pub fn batches_beside(&self, other: &InputPoint) -> Option<(u64, u64)> {
         let (own, others) = (self.dimensions.get(BATCH)?, other.dimensions.get(BATCH)?);

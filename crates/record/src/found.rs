@@ -162,6 +162,18 @@ pub struct LibrarySaid {
 pub struct Compared {
     /// How like the reference's the outputs of cells are.
     pub fidelity: Vec<CellFidelity>,
+    /// Cells that have no reference, since the model as stored does not run on the CPU provider.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<NotCompared>,
+}
+
+/// A cell whose outputs were compared with nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotCompared {
+    /// Index of the cell.
+    pub cell: u32,
+    /// Why the model as stored has no outputs.
+    pub problem: String,
 }
 
 /// What running over data found.
@@ -260,7 +272,8 @@ pub struct BudgetUsed {
 pub struct VariantAccuracy {
     /// Index of the cell that was run; it speaks for all cells that differ from it in their input alone.
     pub cell: u32,
-    /// Index of the cell whose variant it is compared with; `None` for the reference itself.
+    /// Index of the cell whose variant it is compared with; `None` for the reference itself, where that is the model as
+    /// stored, run on the CPU provider for this alone (scores have a change then), and where there is none.
     pub reference: Option<u32>,
     /// Items that were run.
     pub items: u64,
@@ -281,10 +294,10 @@ pub struct VariantAccuracy {
 pub struct CellFidelity {
     /// Index of the cell.
     pub cell: u32,
-    /// Index of the cell that it was compared with; `None`: the stored model on the CPU provider, run for its outputs
+    /// Index of the cell that it was compared with; `None`: the model as stored, run on the CPU provider for its outputs
     /// alone.
     pub reference: Option<u32>,
-    /// Why it was not compared with the stored model on the CPU provider, where that was tried.
+    /// Why it was not compared with the model as stored on the CPU provider, where that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_reference: Option<String>,
     /// What was found.

@@ -116,16 +116,11 @@ impl Manifest {
         plan.cells.iter().map(reference).collect()
     }
 
-    /// By cell what its outputs were compared with, where that is not the cell above; `None`: the stored model, which was
-    /// run for this alone.
-    pub fn other_references(&self) -> BTreeMap<u32, Option<&Cell>> {
-        let usual = self.references_on_device();
-        let other = |known: &CellFidelity| match known.reference.map(|at| at as usize) {
-            None => Some((known.cell, None)),
-            at if at == *usual.get(known.cell as usize)? => None,
-            Some(at) => Some((known.cell, Some(self.plan.cells.get(at)?))),
-        };
-        self.fidelity().into_iter().filter_map(other).collect()
+    /// Whether the outputs of a cell were compared with those of the baseline's variant on its own device and runtime.
+    pub fn is_usual_reference(&self, known: &CellFidelity) -> bool {
+        let cell = |index: u32| self.plan.cells.get(index as usize);
+        let of = known.reference.and_then(cell).zip(cell(known.cell));
+        of.is_some_and(|(of, cell)| of.at == cell.at.moved_to(self.reference_variant(cell)))
     }
 
     /// How right variants are on the data.

@@ -37,8 +37,8 @@ use table::FileError;
 pub use findings::{Finding, PassFindings};
 pub use found::{
     BudgetUsed, CellFidelity, CellRate, CellSearch, Compared, Converted, DeviceSeen, DevicesSeen, Disturbed,
-    LibrarySaid, Preview, Rates, Rehearsed, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge, Trial, Tried,
-    TriedRate, VariantAccuracy, VariantFile, VariantOrigin,
+    LibrarySaid, NotCompared, Preview, Rates, Rehearsed, Scored, SearchEnd, Searched, SetUp, SideBySide, TooLarge,
+    Trial, Tried, TriedRate, VariantAccuracy, VariantFile, VariantOrigin,
 };
 pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;

@@ -2,17 +2,20 @@
 //!
 //! Inputs are the same for both, by their seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use super::Pass;
 use super::reference::{Reference, References, run_stored};
 use crate::run::Job;
+use crate::run::event::Event;
 use crate::run::session::{RunError, Session};
+use base::quantity::Nanos;
+use experiment::ModelIndex;
 use files::array::Array;
 use plan::Cell;
 use quality::fidelity::{Fidelity, compare};
-use record::{Arm, CellFidelity, Compared, Outcome, StoreError, StoredRun};
+use record::{Arm, CellFidelity, Compared, NotCompared, Outcome, StoreError, StoredRun};
 use worker::backend::CellRequest;
 use worker::protocol::Command;
 use worker::read_outputs;
@@ -55,16 +58,20 @@ impl Pass for Outputs {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Compared, RunError> {
-        let references = References::of(job);
-        let mut failures = BTreeMap::new();
-        for index in references.stored(|cell| completed(job, job.cell(cell))) {
-            if let Err(failure) = run_stored_once(job, index, session)? {
-                failures.insert(index, failure);
-            }
+        let mut comparing = Comparing { references: References::of(job), ..Comparing::default() };
+        let mut cells: Vec<usize> =
+            (0..job.plan().cells.len()).filter(|index| completed(job, job.cell(*index))).collect();
+        // The smaller ones first: where a stored model fails, larger inputs are not tried.
+        cells.sort_by_key(|index| (size(job, job.cell(*index)), *index));
+        for (done, index) in cells.iter().enumerate() {
+            comparing.compare(job, *index, (done, cells.len()), session)?;
         }
-        let cells = 0..job.plan().cells.len();
-        let found = cells.filter_map(|index| one(job, index, references.of_cell(index), &failures));
-        Ok(Compared { fidelity: found.collect() })
+        if !comparing.ran.is_empty() || !comparing.failures.is_empty() {
+            session.emit(&Event::Scoring { what: "outputs", done: cells.len(), total: cells.len() });
+        }
+        comparing.found.fidelity.sort_by_key(|known| known.cell);
+        comparing.found.not_compared.sort_by_key(|known| known.cell);
+        Ok(comparing.found)
     }
 }
 
@@ -72,58 +79,128 @@ fn completed(job: &Job, cell: &Cell) -> bool {
     job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
 }
 
-/// Runs the stored model with the inputs of a cell; why there are no outputs.
-fn run_stored_once(job: &Job, index: usize, session: &mut Session<'_>) -> Result<Result<(), String>, RunError> {
-    let cell = *job.cell(index);
-    let folder = folder_of(job, Reference::Stored(index));
-    let sets = job.input_sets(&cell);
-    let request = job.stored_request(&cell, job.source_tensors(&cell, job.measure().inputs));
-    let request = request.map(|request| CellRequest { input_sets: sets, ..request });
-    let command = Command::Outputs { path: folder.to_string_lossy().into_owned() };
-    run_stored(job, &cell, request, (&folder, command), job.measure().timeout, session)
+/// Elements that a cell is fed; its batch where shapes are not known.
+fn size(job: &Job, cell: &Cell) -> u64 {
+    let elements = |shape: &[u64]| shape.iter().fold(1, |all: u64, length| all.saturating_mul(*length));
+    match job.resolved(cell) {
+        Some(resolved) => {
+            resolved.tensors.iter().fold(0, |all: u64, tensor| all.saturating_add(elements(&tensor.shape)))
+        }
+        None => job.batch_size(cell).unwrap_or(1),
+    }
 }
 
-/// Compares a cell with the first of its references that has outputs.
-fn one(job: &Job, index: usize, references: &[Reference], failures: &BTreeMap<usize, String>) -> Option<CellFidelity> {
-    let cell = job.cell(index);
-    if !completed(job, cell) {
-        return None;
+/// What was compared so far.
+#[derive(Default)]
+struct Comparing {
+    references: References,
+    found: Compared,
+    /// Stored models that left outputs, by the cell with whose inputs.
+    ran: BTreeSet<usize>,
+    /// Why a stored model was not run any further.
+    failures: HashMap<ModelIndex, String>,
+}
+
+impl Comparing {
+    /// Compares a cell with the first of its references that has outputs.
+    fn compare(
+        &mut self,
+        job: &Job,
+        index: usize,
+        (done, total): (usize, usize),
+        session: &mut Session<'_>,
+    ) -> Result<(), RunError> {
+        let cell = *job.cell(index);
+        let Some((limits, _)) = job.manifest().limits_of(&cell) else { return Ok(()) };
+        let (mut problem, mut needs_stored) = (None, false);
+        for reference in self.references.of_cell(index).to_vec() {
+            let outputs = match reference {
+                Reference::Cell(of) => outputs_of(job, &cell, of),
+                Reference::Stored(of) => {
+                    if let Some(known) = self.alike(job, &cell) {
+                        self.found.fidelity.push(CellFidelity { cell: index as u32, ..known });
+                        return Ok(());
+                    }
+                    needs_stored = true;
+                    if !self.ran.contains(&of) {
+                        session.emit(&Event::Scoring { what: "outputs", done, total });
+                    }
+                    self.stored_outputs(job, of, session)?
+                }
+            };
+            let expected = match outputs {
+                Ok(Some(expected)) => expected,
+                Ok(None) => continue,
+                Err(reason) => {
+                    problem = Some(reason);
+                    continue;
+                }
+            };
+            let Ok(found) = read_outputs(&folder_of(job, Reference::Cell(index))) else { return Ok(()) };
+            let fidelity = Fidelity { is_given: job.fed(&cell).is_some(), ..compare(&expected, &found, &limits) };
+            let no_reference = problem.filter(|_| !self.references.is_exact(job, reference));
+            let (cell, reference) = (index as u32, reference.cell());
+            self.found.fidelity.push(CellFidelity { cell, reference, no_reference, fidelity });
+            return Ok(());
+        }
+        if let Some(problem) = problem.filter(|_| needs_stored) {
+            self.found.not_compared.push(NotCompared { cell: index as u32, problem });
+        }
+        Ok(())
     }
-    let limits = job.manifest().limits_of(cell)?.0;
-    let mut no_reference = None;
-    for reference in references {
-        let expected = match outputs_for(job, cell, *reference, failures) {
-            Ok(expected) => expected,
-            Err(problem) => {
-                no_reference.get_or_insert(problem);
-                continue;
-            }
+
+    /// What was found of a cell that differs in its load alone: it computes the same, and the stored model need not.
+    fn alike(&self, job: &Job, cell: &Cell) -> Option<CellFidelity> {
+        let is_alike = |other: &Cell| {
+            other.differs_in_input_alone(cell) && job.input(other).differs_in_load_alone(job.input(cell))
         };
-        let found = read_outputs(&folder_of(job, Reference::Cell(index))).ok()?;
-        let is_given = job.fed(cell).is_some();
-        let fidelity = Fidelity { is_given, ..compare(&expected, &found, &limits) };
-        return Some(CellFidelity { cell: index as u32, reference: reference.cell(), no_reference, fidelity });
+        let known = self.found.fidelity.iter().filter(|known| known.reference.is_none());
+        known.into_iter().find(|known| is_alike(job.cell(known.cell as usize))).cloned()
     }
-    None
+
+    /// The outputs of the stored model with the inputs of a cell, which is run where it was not; why there are none.
+    fn stored_outputs(
+        &mut self,
+        job: &Job,
+        of: usize,
+        session: &mut Session<'_>,
+    ) -> Result<Result<Option<Sets>, String>, RunError> {
+        let cell = *job.cell(of);
+        let folder = folder_of(job, Reference::Stored(of));
+        if !self.ran.contains(&of) {
+            if let Some(failure) = self.failures.get(&cell.model()) {
+                return Ok(Err(failure.clone()));
+            }
+            let request = job.stored_request(&cell, job.source_tensors(&cell, job.measure().inputs));
+            let request = CellRequest { input_sets: job.input_sets(&cell), ..request };
+            let command = Command::Outputs { path: folder.to_string_lossy().into_owned() };
+            let timeout = job.measure().timeout.min(LONGEST);
+            if let Err(failure) = run_stored(job, &cell, request, (&folder, command), timeout, session)? {
+                self.failures.insert(cell.model(), failure.clone());
+                return Ok(Err(failure));
+            }
+            self.ran.insert(of);
+        }
+        Ok(read_outputs(&folder).map(Some).map_err(|problem| problem.to_string()))
+    }
 }
 
-/// The outputs of a reference for the inputs of a cell; why there are none.
-fn outputs_for(
-    job: &Job,
-    cell: &Cell,
-    reference: Reference,
-    failures: &BTreeMap<usize, String>,
-) -> Result<Vec<Vec<Array>>, String> {
-    let of = job.cell(reference.index());
-    match reference {
-        Reference::Stored(index) => failures.get(&index).map_or(Ok(()), |failure| Err(failure.clone()))?,
-        Reference::Cell(_) if !completed(job, of) => return Err(format!("{} failed", job.plan().path(of))),
-        Reference::Cell(_) => {}
+/// A stored model that takes longer gives no reference.
+const LONGEST: Nanos = Nanos::from_secs(60);
+
+/// Outputs for each set of inputs.
+type Sets = Vec<Vec<Array>>;
+
+/// The outputs of a cell as the reference of another; nothing where they are not for the same inputs, or why there are none.
+fn outputs_of(job: &Job, cell: &Cell, of: usize) -> Result<Option<Sets>, String> {
+    let reference = job.cell(of);
+    if !completed(job, reference) {
+        return Err(format!("{} failed", job.plan().path(reference)));
     }
     // A search may have given them different batches, and outputs for other inputs say nothing.
-    if job.batch_size(cell) != job.batch_size(of) {
-        return Err(format!("{} has another batch", job.plan().path(of)));
+    if job.batch_size(cell) != job.batch_size(reference) {
+        return Ok(None);
     }
     // Files that workers wrote a moment ago; where they cannot be read, nothing is claimed.
-    read_outputs(&folder_of(job, reference)).map_err(|problem| problem.to_string())
+    read_outputs(&folder_of(job, Reference::Cell(of))).map(Some).map_err(|problem| problem.to_string())
 }

@@ -1,10 +1,10 @@
 //! What the outputs of each cell are compared with.
 //!
-//! The reference is the stored model in float32 on the CPU provider of ONNX Runtime: a cell of the matrix with the same
-//! model and input, else a process that runs the model so for its outputs alone. Where neither works it is the baseline's
-//! variant on the same device, which may itself compute in less than float32.
+//! The reference is the model as stored, on the CPU provider of ONNX Runtime: a cell of the matrix with the same model and
+//! input, else a process that runs the model so for its outputs alone. Where neither works it is the baseline's variant on
+//! the same device, which may itself compute in less than float32.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
 use crate::run::Job;
@@ -20,7 +20,7 @@ use worker::protocol::Command;
 pub(super) enum Reference {
     /// A cell of the matrix, by index.
     Cell(usize),
-    /// The stored model on the CPU provider, with the inputs of this cell.
+    /// The model as stored on the CPU provider, with the inputs of this cell.
     Stored(usize),
 }
 
@@ -47,86 +47,88 @@ impl Reference {
 }
 
 /// For each cell what its outputs are compared with: the first that has outputs.
-#[derive(Clone, Debug)]
-pub(super) struct References(Vec<Vec<Reference>>);
+#[derive(Clone, Debug, Default)]
+pub(super) struct References {
+    by_cell: Vec<Vec<Reference>>,
+    /// Cells that run the model as stored on the CPU provider, by model and input.
+    exact: HashMap<(ModelIndex, InputIndex), Vec<usize>>,
+}
 
 impl References {
-    /// Those of a record's plan, once the batches of all cells are known.
+    /// Those of a record's plan.
     pub(super) fn of(job: &Job) -> Self {
         let plan = job.plan();
         let baselines = job.manifest().references_on_device();
-        let mut exact = Exact::default();
+        let mut found = References { by_cell: vec![Vec::new(); plan.cells.len()], exact: HashMap::new() };
         for (index, cell) in plan.runnable().filter(|(_, cell)| is_exact(job, cell)) {
-            exact.cells.entry((cell.model(), cell.input())).or_default().push(index);
+            found.exact.entry((cell.model(), cell.input())).or_default().push(index);
         }
-        let mut references = vec![Vec::new(); plan.cells.len()];
-        for (index, _) in plan.runnable() {
-            references[index] = exact.references(job, index, baselines[index]);
+        // The first cell of each model and input that may need the stored model.
+        let mut stored = HashMap::new();
+        for (index, cell) in plan.runnable() {
+            let first = *stored.entry((cell.model(), cell.input())).or_insert(index);
+            found.by_cell[index] = found.references(job, index, baselines[index], first);
         }
-        References(references)
+        found
     }
 
     /// What a cell is compared with, the best first; nothing for the reference itself.
     pub(super) fn of_cell(&self, cell: usize) -> &[Reference] {
-        self.0.get(cell).map_or(&[], Vec::as_slice)
+        self.by_cell.get(cell).map_or(&[], Vec::as_slice)
     }
 
     /// Whether somebody looks at the outputs of a cell.
     pub(super) fn concern(&self, cell: usize) -> bool {
-        !self.of_cell(cell).is_empty() || self.0.iter().flatten().any(|known| *known == Reference::Cell(cell))
+        !self.of_cell(cell).is_empty() || self.by_cell.iter().flatten().any(|known| *known == Reference::Cell(cell))
     }
 
-    /// The cells with whose inputs stored models are to be run, for those that are compared.
-    pub(super) fn stored(&self, is_compared: impl Fn(usize) -> bool) -> BTreeSet<usize> {
-        let compared = self.0.iter().enumerate().filter(|(index, _)| is_compared(*index));
-        let is_stored = |reference: &&Reference| matches!(reference, Reference::Stored(_));
-        compared.flat_map(|(_, all)| all.iter().filter(is_stored).map(|it| it.index())).collect()
+    /// Whether it runs the model as stored on the CPU provider.
+    pub(super) fn is_exact(&self, job: &Job, reference: Reference) -> bool {
+        let cell = job.cell(reference.index());
+        let has_it = || self.exact_like(cell).contains(&reference.index());
+        matches!(reference, Reference::Stored(_)) || has_it()
     }
-}
 
-/// Whether a cell runs the stored model in float32 on the CPU provider.
-fn is_exact(job: &Job, cell: &Cell) -> bool {
-    let is_program = job.runtime(cell).is_some_and(|runtime| runtime.program.is_some());
-    let has_own_file = job.manifest().variant_file(cell).is_some();
-    let is_on_cpu = job.device(cell).is_cpu() && !job.experiment().backend.runs_commands();
-    is_on_cpu && !is_program && !has_own_file && job.variant(cell).keeps_float32()
-}
+    fn exact_like(&self, cell: &Cell) -> &[usize] {
+        self.exact.get(&(cell.model(), cell.input())).map_or(&[], Vec::as_slice)
+    }
 
-/// The cells that run stored models in float32 on the CPU provider.
-#[derive(Default)]
-struct Exact {
-    cells: HashMap<(ModelIndex, InputIndex), Vec<usize>>,
-    /// Where there are none, the first cell of each model, input and batch that needs one.
-    missing: HashMap<(ModelIndex, InputIndex, Option<u64>), usize>,
-}
-
-impl Exact {
-    fn references(&mut self, job: &Job, index: usize, baseline: Option<usize>) -> Vec<Reference> {
+    fn references(&self, job: &Job, index: usize, baseline: Option<usize>, stored: usize) -> Vec<Reference> {
         let cell = job.cell(index);
-        let baseline = baseline.map(Reference::Cell);
         // In a diff that is measured again the two sides are compared with each other.
-        if job.plan().product.is_of_pairs || baseline.is_some_and(|known| is_exact(job, job.cell(known.index()))) {
-            return baseline.into_iter().collect();
+        if job.plan().product.is_of_pairs {
+            return baseline.map(Reference::Cell).into_iter().collect();
         }
-        let (batch, is_itself) = (job.batch_size(cell), is_exact(job, cell));
+        let is_itself = self.exact_like(cell).contains(&index);
         let variant = job.manifest().reference_variant(cell);
         let order = |at: &usize| {
             let other = job.cell(*at);
             let has_other_runtime = job.runtime_index(other) != job.runtime_index(cell);
-            (has_other_runtime && !is_itself, other.variant() != variant, *at)
+            (Some(*at) != baseline, has_other_runtime && !is_itself, other.variant() != variant, *at)
         };
-        let alike = self.cells.get(&(cell.model(), cell.input())).into_iter().flatten().copied();
-        // A search may have given them different batches, and outputs for other inputs say nothing.
-        let best = match alike.filter(|at| job.batch_size(job.cell(*at)) == batch).min_by_key(order) {
-            Some(at) if at == index => return Vec::new(),
-            Some(at) => Some(Reference::Cell(at)),
-            None => job.stored_request(cell, Vec::new()).map(|_| {
-                let key = (cell.model(), cell.input(), batch);
-                Reference::Stored(*self.missing.entry(key).or_insert(index))
-            }),
-        };
-        best.into_iter().chain(baseline.filter(|known| Some(*known) != best)).collect()
+        let mut exact = self.exact_like(cell).to_vec();
+        exact.sort_by_key(order);
+        if is_itself {
+            // It is the reference of those after it.
+            exact.retain(|at| order(at) < order(&index));
+            return exact.into_iter().map(Reference::Cell).collect();
+        }
+        let baseline = baseline.filter(|at| !exact.contains(at));
+        // Where the stored model failed on this device already, it is not run again.
+        let has_failed_here = exact.iter().any(|at| job.cell(*at).device() == cell.device());
+        let may_run = !has_failed_here && !job.manifest().quick && job.input(cell).search.is_none();
+        let apart = (may_run && job.has_stored_model(cell)).then_some(Reference::Stored(stored));
+        exact.into_iter().map(Reference::Cell).chain(apart).chain(baseline.map(Reference::Cell)).collect()
     }
+}
+
+/// Whether a cell runs the model as stored in float32 on the CPU provider.
+fn is_exact(job: &Job, cell: &Cell) -> bool {
+    let is_program = job.runtime(cell).is_some_and(|runtime| runtime.program.is_some());
+    let has_own_file = job.manifest().variant_file(cell).is_some();
+    let is_on_cpu = job.device(cell).is_cpu() && !job.experiment().backend.runs_commands();
+    let variant = job.variant(cell);
+    is_on_cpu && !is_program && !has_own_file && variant.keeps_float32() && variant.mock.differ.is_none()
 }
 
 /// Runs the stored model of a cell in a process of its own, which leaves outputs in a folder; why there are none, in words.
@@ -137,14 +139,15 @@ impl Exact {
 pub(super) fn run_stored(
     job: &Job,
     cell: &Cell,
-    request: Option<CellRequest>,
+    request: CellRequest,
     (folder, command): (&Path, Command),
     timeout: Nanos,
     session: &mut Session<'_>,
 ) -> Result<Result<(), String>, RunError> {
     session.go_on()?;
-    let is_current = job.model(cell).and_then(|model| model.file.as_ref()).is_none_or(|file| file.stamp.is_current());
-    let Some(request) = request.filter(|_| is_current) else { return Ok(Err("the model has changed".to_owned())) };
+    if job.model(cell).and_then(|model| model.file.as_ref()).is_some_and(|file| !file.stamp.is_current()) {
+        return Ok(Err("its file has changed since the record began".to_owned()));
+    }
     if let Err(error) = std::fs::create_dir_all(folder) {
         return Ok(Err(format!("cannot write {}: {error}", folder.display())));
     }

@@ -137,7 +137,7 @@ pub struct Cell {
     /// How like the reference's its outputs are; absent for the reference, and where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
-    /// What its outputs were compared with, where that is not the baseline's variant on the same device: the path of a cell,
+    /// What its outputs were compared with, where that is not the baseline's variant on the same device and runtime: the path of a cell,
     /// or `the stored model on the CPU`, which was run for its outputs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs_reference: Option<String>,

@@ -31,7 +31,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let named = named(&manifest.experiment);
     let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
     let times = cell_times(manifest, latency);
-    let references = manifest.other_references();
+    let references = remarks::other_references(manifest);
     let mut results = Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),

@@ -139,8 +139,8 @@ pub struct Results {
     /// What else to know, sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What changes the outputs of fp32 models on a device, why outputs differ where that is known, and what to do about it:
-    /// sentences.
+    /// What outputs were compared with, what changes those of fp32 models on a device, why outputs differ where that is known,
+    /// and what to do about it: sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing: Vec<String>,
 }

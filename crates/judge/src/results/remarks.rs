@@ -1,6 +1,6 @@
 //! What else there is to know about a record: sentences that rest on settings and files, not on numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
@@ -9,7 +9,7 @@ use base::privacy::without_home;
 use base::wording::{list, some};
 use experiment::{Device, LowerPrecision, Precision, Provider};
 use plan::Cell;
-use record::{Manifest, VariantFile, VariantOrigin};
+use record::{CellFidelity, Manifest, VariantFile, VariantOrigin};
 
 /// The reference of outputs that is no cell.
 pub(super) const STORED_ON_CPU: &str = "the stored model on the CPU";
@@ -61,7 +61,8 @@ fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
     (!absent.is_empty()).then(|| format!("Nothing reported {names}, which `metrics` declares."))
 }
 
-/// What changes the outputs of models in fp32 on a device, and why outputs differ where the cause is known, with what to do.
+/// What outputs were compared with, what changes those of models in fp32 on a device, and why outputs differ where the cause
+/// is known, with what to do.
 pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let mut sentences = references(manifest);
     sentences.extend(lower_precision(manifest, summary));
@@ -69,26 +70,65 @@ pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     sentences
 }
 
+/// By cell what its outputs were compared with, where that is not the baseline's variant on the same device with the same
+/// runtime; `None`: the stored model, which was run for this alone.
+pub(super) fn other_references(manifest: &Manifest) -> BTreeMap<u32, Option<&Cell>> {
+    let others = manifest.fidelity().into_iter().filter(|known| !manifest.is_usual_reference(known));
+    others.map(|known| (known.cell, reference(manifest, known))).collect()
+}
+
+fn reference<'a>(manifest: &'a Manifest, known: &CellFidelity) -> Option<&'a Cell> {
+    manifest.plan.cells.get(known.reference? as usize)
+}
+
 /// What outputs were compared with, where it is not the baseline's variant on the same device, and where that could not be
 /// the stored model on the CPU.
 fn references(manifest: &Manifest) -> Vec<String> {
     let plan = &manifest.plan;
-    let name = |cell: Option<&Cell>| match cell.map(|cell| plan.coordinates(cell)) {
-        Some(at) => format!("{} on {}", at.variant(), at.device()),
-        None => STORED_ON_CPU.to_owned(),
+    let compared = manifest.fidelity();
+    let model = |cell: u32| Some(plan.name(plan.cells.get(cell as usize)?.model())?.to_owned());
+    let name = |known: &CellFidelity| {
+        let Some(cell) = reference(manifest, known) else { return STORED_ON_CPU.to_owned() };
+        let at = plan.coordinates(cell);
+        let runtime = plan.name(cell.runtime()).filter(|_| manifest.experiment.runtimes.len() > 1);
+        let with = runtime.map(|name| format!(" with {name}")).unwrap_or_default();
+        format!("{} on {}{with}", at.variant(), at.device())
     };
-    let told: BTreeSet<String> = manifest.other_references().into_values().map(name).collect();
+    // Why a model has no outputs as stored, and what its outputs are compared with instead.
+    let mut failed: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    let (mut told, mut of) = (BTreeSet::new(), BTreeSet::new());
+    for known in &compared {
+        let is_usual = manifest.is_usual_reference(known);
+        match (model(known.cell), &known.no_reference) {
+            (Some(model), Some(problem)) => {
+                let baseline = || "the baseline's on the same device".to_owned();
+                let instead = if is_usual { baseline() } else { format!("those of {}", name(known)) };
+                failed.entry((model, without_home(problem))).or_default().insert(instead);
+            }
+            (Some(model), None) if !is_usual => {
+                told.insert(name(known));
+                of.insert(model);
+            }
+            _ => {}
+        }
+    }
+    for known in manifest.findings.outputs.iter().flat_map(|found| &found.not_compared) {
+        if let Some(model) = model(known.cell) {
+            failed.entry((model, without_home(&known.problem))).or_default();
+        }
+    }
     let mut sentences = Vec::new();
     if !told.is_empty() {
-        sentences.push(format!("Outputs are compared with those of {}.", list(&some(told.into_iter(), 4))));
+        let of = if failed.is_empty() { String::new() } else { format!(" of {}", list(&some(of.into_iter(), 4))) };
+        sentences.push(format!("Outputs{of} are compared with those of {}.", list(&some(told.into_iter(), 4))));
     }
-    let failed = manifest.fidelity().into_iter().filter_map(|known| {
-        let model = plan.name(plan.cells.get(known.cell as usize)?.model())?;
-        let problem = without_home(known.no_reference.as_ref()?);
-        let instead = "its outputs are compared with the baseline's on the same device";
-        Some(format!("{model} has no outputs of the stored model on the CPU ({problem}): {instead}."))
-    });
-    sentences.extend(failed.collect::<BTreeSet<String>>());
+    sentences.extend(failed.into_iter().map(|((model, problem), instead)| {
+        let instead = match instead.is_empty() {
+            true => "its outputs are compared with nothing".to_owned(),
+            false => format!("its outputs are compared with {}", list(&some(instead.into_iter(), 4))),
+        };
+        format!("{model} has no outputs of {STORED_ON_CPU} ({problem}): {instead}.")
+    }));
     sentences
 }
 

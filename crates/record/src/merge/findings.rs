@@ -2,8 +2,8 @@
 
 use super::super::PassFindings;
 use super::super::found::{
-    BudgetUsed, CellFidelity, CellRate, CellSearch, Converted, DeviceSeen, DevicesSeen, Disturbed, Rates, Rehearsed,
-    Scored, Searched, SideBySide, TooLarge, Trial, VariantAccuracy,
+    BudgetUsed, CellFidelity, CellRate, CellSearch, Converted, DeviceSeen, DevicesSeen, Disturbed, NotCompared, Rates,
+    Rehearsed, Scored, Searched, SideBySide, TooLarge, Trial, VariantAccuracy,
 };
 use super::super::profiled::{CellProfile, Profiled};
 use super::super::roofline::{Bandwidth, Launching, Peak, Roofline};
@@ -24,7 +24,11 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
         merge(&mut found.search, &of.search, |all, other| at.searched(all, other));
         merge(&mut found.rehearsal, &of.rehearsal, |all, other| at.rehearsed(all, other));
         merge(&mut found.rates, &of.rates, |all, other| at.rates(all, other));
-        merge(&mut found.outputs, &of.outputs, |all, other| all.fidelity.extend(at.fidelity(&other.fidelity)));
+        merge(&mut found.outputs, &of.outputs, |all, other| {
+            all.fidelity.extend(at.fidelity(&other.fidelity));
+            let own = |known: &NotCompared| Some(NotCompared { cell: at.own(known.cell)?, ..known.clone() });
+            all.not_compared.extend(other.not_compared.iter().filter_map(own));
+        });
         merge(&mut found.profile, &of.profile, |all, other| at.profiled(all, other));
         merge(&mut found.accuracy, &of.accuracy, |all, other| at.scored(all, other));
         merge(&mut found.side_by_side, &of.side_by_side, |all, other| at.tried(all, other, devices));
@@ -118,10 +122,7 @@ impl At<'_> {
 
     fn fidelity(&self, found: &[CellFidelity]) -> Vec<CellFidelity> {
         let own = |known: &CellFidelity| {
-            let reference = match known.reference {
-                Some(reference) => Some(self.cell(reference)?),
-                None => None,
-            };
+            let reference = known.reference.map_or(Some(None), |reference| self.cell(reference).map(Some))?;
             Some(CellFidelity { cell: self.own(known.cell)?, reference, ..known.clone() })
         };
         found.iter().filter_map(own).collect()

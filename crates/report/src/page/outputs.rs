@@ -203,7 +203,8 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| {
         Some(TableCell::text(of.words()))
     });
-    let meaning = "what the outputs are compared with, where it is not the baseline's variant on the same device";
+    let meaning =
+        "what the outputs are compared with, where it is not the baseline's variant on the same device and runtime";
     table.add_known(TableColumn::text("reference").of(meaning), |(cell, _)| {
         cell.outputs_reference.as_ref().map(TableCell::text)
     });

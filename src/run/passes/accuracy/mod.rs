@@ -47,18 +47,15 @@ impl Pass for Accuracy {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Scored, RunError> {
-        let units = units(job);
-        let mut outcomes = Vec::with_capacity(units.len());
-        for (done, unit) in units.iter().enumerate() {
-            session.emit(&Event::Scoring { done, total: units.len() });
-            let outcome = run(job, *unit, session);
-            session.go_on()?;
-            outcomes.push(outcome);
-        }
-        let accuracy = judge(job, &units, &outcomes, session);
+        let cells: Vec<Reference> = measured_cells(job).into_iter().map(Reference::Cell).collect();
+        let mut units = Units { references: References::of(job), all: Vec::new(), outcomes: Vec::new() };
+        units.run(job, cells, session)?;
+        let stored = units.stored(job);
+        units.run(job, stored, session)?;
+        let accuracy = judge(job, &units, session);
         // A command that was interrupted has found nothing.
         session.go_on()?;
-        Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &units, &outcomes) })
+        Ok(Scored { accuracy, fidelity: fidelity_on_data(job, &units) })
     }
 
     fn emit(job: &Job, session: &mut Session<'_>, took: Option<Duration>) {
@@ -82,17 +79,63 @@ fn measured_cells(job: &Job) -> Vec<usize> {
     first
 }
 
-/// What is run over data: those cells, and the stored model where it is their reference.
-fn units(job: &Job) -> Vec<Reference> {
-    let cells = measured_cells(job);
-    let references = References::of(job);
-    let mut units: Vec<Reference> = cells.iter().map(|index| Reference::Cell(*index)).collect();
-    for reference in cells.iter().flat_map(|index| references.of_cell(*index)) {
-        if matches!(reference, Reference::Stored(_)) && !units.iter().any(|unit| is_like(job, *unit, *reference)) {
-            units.push(*reference);
+/// What is run over data, and what became of each: cells, then the stored models that are their reference.
+struct Units {
+    references: References,
+    all: Vec<Reference>,
+    outcomes: Vec<Result<(), String>>,
+}
+
+impl Units {
+    fn run(&mut self, job: &Job, more: Vec<Reference>, session: &mut Session<'_>) -> Result<(), RunError> {
+        self.all.extend(more);
+        for done in self.outcomes.len()..self.all.len() {
+            session.emit(&Event::Scoring { what: "accuracy", done, total: self.all.len() });
+            let outcome = run(job, self.all[done], session);
+            session.go_on()?;
+            self.outcomes.push(outcome);
         }
+        Ok(())
     }
-    units
+
+    /// The stored models that are the first reference that cells have left.
+    fn stored(&self, job: &Job) -> Vec<Reference> {
+        let mut found: Vec<Reference> = Vec::new();
+        for unit in &self.all {
+            let is_left = |known: &&Reference| match known {
+                Reference::Cell(_) => self.place(job, **known).is_some_and(|at| self.outcomes[at].is_ok()),
+                Reference::Stored(_) => true,
+            };
+            match self.references.of_cell(unit.index()).iter().find(is_left) {
+                Some(stored @ Reference::Stored(_)) if !found.iter().any(|known| is_like(job, *known, *stored)) => {
+                    found.push(*stored);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// Where what speaks for a reference is.
+    fn place(&self, job: &Job, reference: Reference) -> Option<usize> {
+        self.all.iter().position(|unit| is_like(job, *unit, reference))
+    }
+
+    /// Where the references of a cell are, the best first.
+    fn of_cell(&self, job: &Job, index: usize) -> Vec<usize> {
+        self.references.of_cell(index).iter().filter_map(|reference| self.place(job, *reference)).collect()
+    }
+}
+
+/// Why the stored model gave no outputs in the rehearsal, where it was tried with the input of this cell.
+fn failed_before(job: &Job, cell: &Cell) -> Option<String> {
+    let found = job.manifest().findings.outputs.as_ref()?;
+    let is_like = |at: u32| {
+        let other = job.cell(at as usize);
+        (other.model(), other.input()) == (cell.model(), cell.input())
+    };
+    let apart = found.not_compared.iter().find(|known| is_like(known.cell)).map(|known| known.problem.clone());
+    apart.or_else(|| found.fidelity.iter().filter(|known| is_like(known.cell)).find_map(|it| it.no_reference.clone()))
 }
 
 /// Whether one is run over data for both: items are the same whatever the input.
@@ -131,23 +174,26 @@ fn run(job: &Job, unit: Reference, session: &mut Session<'_>) -> Result<(), Stri
     if let Some(failure) = job.unusable_model(&cell).filter(|_| is_cell) {
         return Err(failure.message);
     }
+    if let Some(problem) = failed_before(job, &cell).filter(|_| !is_cell) {
+        return Err(problem);
+    }
     let folder = outputs_folder(job, unit);
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot write {}: {error}", folder.display()))?;
     let items = data.write(&items_folder(job, cell.model())).map_err(|problem| problem.to_string())?;
     let batch = batch(job, &cell, data);
-    let timeout = patience(job, &cell, items.items.div_ceil(batch));
+    let calls = items.items.div_ceil(batch);
     // A command of the user's own has to know which outputs belong to which call.
     let items_in_file = if data.dataset.score.is_empty() { ITEMS_IN_FILE } else { 1 };
     let path = folder.to_string_lossy().into_owned();
     let command = Command::Evaluate { data: items, items_in_file, path };
     if !is_cell {
         let request = job.stored_request(&cell, data.tensors(batch));
-        let run = run_stored(job, &cell, request, (&folder, command), timeout, session);
+        let run = run_stored(job, &cell, request, (&folder, command), job.measure().timeout, session);
         return run.unwrap_or_else(|_| Err("it was interrupted".to_owned()));
     }
     let request = job.data_request(&cell, job.fed_tensors(&cell, data.tensors(batch)));
     let mut launch = session.launch(job, &cell, Arm::Pilot, 0);
-    launch.timeout = timeout;
+    launch.timeout = patience(job, &cell, calls);
     launch.log = session::log(job, &format!("{}-dataset", cell.id));
     match session.ask(launch, request, &[command]) {
         Ok(run) => run.failure.map_or(Ok(()), |failure| Err(failure.message)),
@@ -164,26 +210,23 @@ fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
 }
 
 /// What is known of each variant after its run.
-fn judge(
-    job: &Job,
-    units: &[Reference],
-    outcomes: &[Result<(), String>],
-    session: &mut Session<'_>,
-) -> Vec<VariantAccuracy> {
-    let references = References::of(job);
+fn judge(job: &Job, units: &Units, session: &mut Session<'_>) -> Vec<VariantAccuracy> {
+    let outcomes = &units.outcomes;
     let item_scores: Vec<ItemScoresFound> =
-        units.iter().zip(outcomes).map(|(unit, outcome)| found_scores(job, *unit, outcome, session)).collect();
+        units.all.iter().zip(outcomes).map(|(unit, outcome)| found_scores(job, *unit, outcome, session)).collect();
     let one = |(position, unit): (usize, &Reference)| {
         let index = unit.cell()?;
         let cell = job.cell(unit.index());
-        let of_unit = references.of_unit(job, units, unit.index());
-        let reference = of_unit.iter().find(|at| outcomes[**at].is_ok()).or(of_unit.first());
+        let own = &item_scores[position];
+        let of_unit = units.of_cell(job, unit.index());
+        let mut ran = of_unit.iter().filter(|at| outcomes[**at].is_ok());
+        // The first that has all scores, since a `score` command may fail on one.
+        let reference = ran.clone().find(|at| item_scores[**at].has_all_of(own)).or_else(|| ran.next());
         let before = reference.map(|at| &item_scores[*at].scores);
         let data = job.data(cell);
-        let own = &item_scores[position];
         Some(VariantAccuracy {
             cell: index,
-            reference: reference.and_then(|at| units[*at].cell()),
+            reference: reference.or(of_unit.first()).and_then(|at| units.all[*at].cell()),
             items: data.map_or(0, |data| data.fitted.items),
             batch: data.map_or(1, |data| batch(job, cell, data)),
             scores: scores(&own.scores, before),
@@ -191,7 +234,7 @@ fn judge(
             problem: (!own.problems.is_empty()).then(|| own.problems.join("; ")),
         })
     };
-    units.iter().enumerate().filter_map(one).collect()
+    units.all.iter().enumerate().filter_map(one).collect()
 }
 
 type ScoresByMetric = Vec<(AccuracyMetric, ItemScores)>;
@@ -206,6 +249,10 @@ struct ItemScoresFound {
 impl ItemScoresFound {
     fn of_problem(problem: String) -> Self {
         ItemScoresFound { scores: Vec::new(), problems: vec![problem] }
+    }
+
+    fn has_all_of(&self, other: &ItemScoresFound) -> bool {
+        other.scores.iter().all(|(metric, _)| self.scores.iter().any(|(known, _)| known == metric))
     }
 }
 
@@ -278,39 +325,36 @@ fn scores(item_scores: &ScoresByMetric, reference: Option<&ScoresByMetric>) -> V
 
 /// How like the reference's the outputs for the data are, for every cell that a measured one speaks for: real items say
 /// more than random ones.
-fn fidelity_on_data(job: &Job, units: &[Reference], outcomes: &[Result<(), String>]) -> Vec<CellFidelity> {
+fn fidelity_on_data(job: &Job, units: &Units) -> Vec<CellFidelity> {
     let manifest = job.manifest();
-    let references = References::of(job);
+    let (references, outcomes) = (&units.references, &units.outcomes);
     let compared = manifest.findings.outputs.as_ref().map_or(&[][..], |found| &found.fidelity);
     let mut found = Vec::new();
-    for (unit, outcome) in units.iter().zip(outcomes).filter(|(unit, _)| unit.cell().is_some()) {
+    for (unit, outcome) in units.all.iter().zip(outcomes).filter(|(unit, _)| unit.cell().is_some()) {
         let cell = job.cell(unit.index());
-        let of_unit = references.of_unit(job, units, unit.index());
+        let of_unit = units.of_cell(job, unit.index());
         let Some(at) = of_unit.iter().copied().find(|at| outcomes[*at].is_ok() && outcome.is_ok()) else { continue };
-        let no_reference = of_unit.first().and_then(|first| outcomes[*first].clone().err());
+        let used = units.all[at];
+        let problem = of_unit.iter().take_while(|other| **other != at).find_map(|other| outcomes[*other].clone().err());
         let Some((limits, _)) = manifest.limits_of(cell) else { continue };
         let read = |unit: Reference| read_outputs(&outputs_folder(job, unit)).ok();
-        let Some((expected, outputs)) = read(units[at]).zip(read(*unit)) else { continue };
+        let Some((expected, outputs)) = read(used).zip(read(*unit)) else { continue };
         let mut fidelity = compare(&expected, &outputs, &limits);
         fidelity.items_of_data = job.data(cell).map(|data| data.fitted.items);
         let alike = manifest.plan.runnable().filter(|(_, other)| other.differs_in_input_alone(cell));
         found.extend(alike.filter_map(|(other, _)| {
-            let of_other = references.of_cell(other).iter().find(|known| is_like(job, **known, units[at]))?;
+            let reference = match used {
+                Reference::Cell(_) => {
+                    references.of_cell(other).iter().find(|known| is_like(job, **known, used))?.cell()
+                }
+                Reference::Stored(_) => None,
+            };
             let is_it = |known: &&CellFidelity| known.cell as usize == other;
-            // Of a reference that failed in the rehearsal nothing is run over data.
-            let before = compared.iter().find(is_it).and_then(|known| known.no_reference.clone());
-            let no_reference = no_reference.clone().or(before);
-            let (cell, reference) = (other as u32, of_other.cell());
-            Some(CellFidelity { cell, reference, no_reference, fidelity: fidelity.clone() })
+            // A cell that failed in the rehearsal is not run over data.
+            let before = || compared.iter().find(is_it).and_then(|known| known.no_reference.clone());
+            let no_reference = problem.clone().or_else(before).filter(|_| !references.is_exact(job, used));
+            Some(CellFidelity { cell: other as u32, reference, no_reference, fidelity: fidelity.clone() })
         }));
     }
     found
-}
-
-impl References {
-    /// Where in `units`, of which each speaks for its like, the references of a cell are.
-    fn of_unit(&self, job: &Job, units: &[Reference], index: usize) -> Vec<usize> {
-        let place = |reference: &Reference| units.iter().position(|unit| is_like(job, *unit, *reference));
-        self.of_cell(index).iter().filter_map(place).collect()
-    }
 }

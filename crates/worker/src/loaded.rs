@@ -173,7 +173,7 @@ impl Loaded {
 
     fn sampler(&mut self) -> Sampler<'_, dyn Backend, AnyClock> {
         let evict = self.cold.as_mut().map(|cold| -> &mut dyn FnMut() { cold.evict.as_mut() });
-        Sampler::new(self.backend.as_mut(), &self.clock, self.origin).from_input(self.next_input).evicting(evict)
+        Sampler::new(self.backend.as_mut(), &self.clock, self.origin).beginning_with(self.next_input).evicting(evict)
     }
 
     /// Runs until steady.

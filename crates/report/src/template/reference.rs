@@ -36,7 +36,7 @@ Besides [minijinja's filters](https://docs.rs/minijinja/latest/minijinja/filters
 |---|---|
 FILTERS
 
-perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such templates: `src/report/templates/results.*.j2`.
+perfrun's own `latex`, `junit`, `bmf` and `github-action-benchmark` are such templates: `crates/report/src/templates/results.*.j2`.
 
 `results` is [results.json](results.md) as it is stored, in nanoseconds and bytes; every other number is a text, rounded to what its interval supports.
 Names may be added; removals and changes of meaning are listed in the changelog.

@@ -30,7 +30,7 @@ impl<'a, B: Backend + ?Sized, C: Clock + ?Sized> Sampler<'a, B, C> {
 
     /// The same, beginning with another input set than the first.
     #[must_use]
-    pub(crate) fn from_input(mut self, input: u32) -> Self {
+    pub(crate) fn beginning_with(mut self, input: u32) -> Self {
         self.next_input = input;
         self
     }

@@ -1,4 +1,4 @@
-//! What the compiler is told of the profile, and what `--version` says of it.
+//! Names the build profile for `--version` and records, and links debug binaries at a fixed address.
 
 use std::env;
 use std::path::Path;

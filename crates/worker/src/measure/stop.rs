@@ -62,7 +62,7 @@ impl Measured {
     }
 }
 
-/// Whether sampling ends after so many samples and nanoseconds, whatever the samples say.
+/// Why sampling ends after `taken` samples and `elapsed` nanoseconds by the bounds of the rule; `None` where it goes on.
 pub(crate) fn ended(rule: Stop, taken: usize, elapsed: u64) -> Option<StopReason> {
     let enough_to_stop = taken >= Stop::LEAST_SAMPLES;
     match rule {

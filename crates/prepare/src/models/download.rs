@@ -71,7 +71,7 @@ struct Transferred {
     total: AtomicU64,
 }
 
-/// Python, ended with whoever waits for it.
+/// Python; dropping it ends the process group.
 #[derive(Debug)]
 struct Fetching(Child);
 
@@ -110,7 +110,7 @@ impl Fetching {
         let (sender, ended) = channel();
         if let (Some(content), Some(complaint)) = (self.0.stdout.take(), self.0.stderr.take()) {
             std::thread::spawn(move || {
-                // Nobody listens any more where the user did not wait.
+                // The receiver is gone after an interrupt.
                 let _unheard = sender.send(transfer(content, complaint, file, limits, &transferred));
             });
         }

@@ -142,7 +142,7 @@ pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) 
                         &format!("another perfrun is measuring on this machine: {holder} (--no-wait exits instead)"),
                     );
                 }
-                std::thread::sleep(Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(100));
             }
             Err(error) => return Err(error.into()),
         }

@@ -88,7 +88,7 @@ variants:
   - base
   - { name: other, mock: { scale: 1.3, fail: { kind: crash, at: measure, runs: [1] } } }
 runs: 6
-measure: { stop: { mode: samples, count: 101 } }
+measure: { warmup: { max_time: 200ms }, stop: { mode: samples, count: 101 } }
 ";
 
 /// The record of [`SPEC`] with its report: its folder and `results.json`.

@@ -39,7 +39,7 @@ fn cell<'a>(results: &'a Results, device: &str) -> &'a Cell {
 fn a_model_runs_on_webgpu_with_the_outputs_of_the_cpu() {
     let driver = &need!(webgpu).driver;
     let model = file("experiments/models/digits-cnn.onnx");
-    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 2\n{WEBGPU}"));
+    let place = Workplace::with_spec(&format!("models: {model}\ninputs: {{ batch: 2 }}\nruns: 1\n{WEBGPU}"));
     with_driver(place.command(&["x.yaml"]), driver).expect_code(0);
     let results = results(&place);
     let webgpu = cell(&results, "webgpu");

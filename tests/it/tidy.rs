@@ -6,6 +6,7 @@ mod references;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use walkdir::WalkDir;
 
@@ -38,7 +39,12 @@ fn code_below(folder: &str) -> Vec<(PathBuf, String)> {
 }
 
 /// The sources without their tests, which may use anything: neither items nor whole files under `#[cfg(test)]`.
-fn sources_without_tests() -> Vec<(PathBuf, String)> {
+fn sources_without_tests() -> &'static [(PathBuf, String)] {
+    static READ: LazyLock<Vec<(PathBuf, String)>> = LazyLock::new(read_without_tests);
+    &READ
+}
+
+fn read_without_tests() -> Vec<(PathBuf, String)> {
     let mut sources = sources();
     let mut tests: Vec<PathBuf> = Vec::new();
     for (path, text) in &sources {
@@ -190,7 +196,7 @@ fn naming(prefix: &str, variants: &[&str]) -> Vec<String> {
     let names = |text: &str| {
         names_behind(text, prefix).any(|name| variants.contains(&name.as_str())) || text.contains(&format!("{prefix}*"))
     };
-    let naming = sources_without_tests().into_iter().filter(|(_, text)| names(text));
+    let naming = sources_without_tests().iter().filter(|(_, text)| names(text));
     let mut found: Vec<String> = naming.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     found.sort();
     found
@@ -232,7 +238,7 @@ fn few_files_name_the_variants_of_an_axis() {
 fn texts_become_seeds_in_one_place() {
     const PLACES: [&str; 3] =
         ["crates/onnx/src/zoo/builder.rs", "crates/plan/src/stream.rs", "crates/statistics/src/random.rs"];
-    let hashing = sources_without_tests().into_iter().filter(|(_, text)| text.contains("key_seed("));
+    let hashing = sources_without_tests().iter().filter(|(_, text)| text.contains("key_seed("));
     let found: Vec<String> = hashing.map(|(path, _)| path.to_string_lossy().into_owned()).collect();
     assert_eq!(found, PLACES);
 }

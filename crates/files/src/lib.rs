@@ -5,5 +5,6 @@
 pub mod array;
 pub mod below;
 pub mod digest;
+pub mod json_array;
 pub mod scratch;
 pub mod stamp;

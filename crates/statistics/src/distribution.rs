@@ -4,6 +4,9 @@
 //! Over statrs because of its traps (method 10): it panics outside the domain, and its t quantile loses digits
 //! for many degrees of freedom. Deliberately absent: `1 - cdf`; tails are computed as tails.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use statrs::distribution::{Continuous, ContinuousCDF, Normal, StudentsT};
 
 /// Above this statrs's t quantile is worse than the Cornish-Fisher series (1e-8 at 1e4, 3e-4 at 1e6).
@@ -37,8 +40,23 @@ pub(crate) fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
         0.5 => 0.0,
         1.0 => f64::INFINITY,
         _ if freedom > SERIES_FROM_FREEDOM => cornish_fisher(normal_quantile(probability), freedom),
-        _ => polished_quantile(probability, freedom),
+        _ => remembered_quantile(probability, freedom),
     }
+}
+
+/// Most intervals of a session have one of few sizes, and a quantile takes some 20 us.
+fn remembered_quantile(probability: f64, freedom: f64) -> f64 {
+    const MOST: usize = 1000;
+    thread_local! {
+        static KNOWN: RefCell<HashMap<[u64; 2], f64>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= MOST {
+            known.clear();
+        }
+        let arguments = [probability, freedom].map(f64::to_bits);
+        *known.entry(arguments).or_insert_with(|| polished_quantile(probability, freedom))
+    })
 }
 
 /// P(T > `t`) at `freedom` degrees of freedom, accurate far into the tail.

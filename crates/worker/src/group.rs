@@ -141,7 +141,9 @@ fn end_strays(earlier: &BTreeSet<i32>) {
 /// The children of this process that are in other groups than itself.
 fn children() -> BTreeSet<i32> {
     let (own, own_group) = (getpid().as_raw_nonzero().get(), getpgrp().as_raw_nonzero().get());
-    let processes = Kernel::here().names("proc").into_iter().filter_map(|name| name.parse::<i32>().ok());
+    let kernel = Kernel::here();
+    // A list may leave out one child while another ends (proc(5)), hence two.
+    let processes = [listed_children(&kernel), listed_children(&kernel)].concat();
     let is_stray = |pid: &i32| {
         // The name stands in parentheses and may hold anything, in any encoding: state, parent and group follow it.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -150,5 +152,31 @@ fn children() -> BTreeSet<i32> {
         let mut numbers = rest.split_whitespace().skip(1).map_while(|word| word.parse::<i32>().ok());
         matches!((numbers.next(), numbers.next()), (Some(parent), Some(group)) if parent == own && group != own_group)
     };
-    processes.filter(is_stray).collect()
+    processes.into_iter().filter(is_stray).collect()
+}
+
+/// The children of each thread, which kernels without CONFIG_PROC_CHILDREN do not list: then all processes there are.
+fn listed_children(kernel: &Kernel) -> Vec<i32> {
+    let threads = kernel.names("proc/self/task").into_iter();
+    let lists: Option<Vec<String>> =
+        threads.map(|thread| kernel.text(&format!("proc/self/task/{thread}/children"))).collect();
+    let pids: Vec<String> = match lists {
+        Some(lists) => lists.iter().flat_map(|list| list.split_whitespace()).map(str::to_owned).collect(),
+        None => kernel.names("proc"),
+    };
+    pids.iter().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::machine::kernel::fake::FakeKernel;
+
+    #[test]
+    fn children_are_those_of_all_threads_or_all_processes_there_are() {
+        let of_threads = [("proc/self/task/7/children", "12 13 \n"), ("proc/self/task/8/children", "")];
+        assert_eq!(listed_children(&FakeKernel::with(&of_threads).kernel()), [12, 13]);
+        let without_lists = [("proc/self/task/7/stat", ""), ("proc/12/stat", ""), ("proc/15/stat", "")];
+        assert_eq!(listed_children(&FakeKernel::with(&without_lists).kernel()), [12, 15]);
+    }
 }

@@ -15,8 +15,11 @@ use reading::{plain_file, shell};
 use record::ProjectRoot;
 use worker::Interrupts;
 
-/// Between two looks at the queue.
-const PAUSE: Duration = Duration::from_secs(5);
+/// Between the first two looks at the queue, and twice as long each time: a controller serves many.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// At most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// So many looks in a row may go unanswered: a controller restarts within minutes.
 const MOST_UNANSWERED: u32 = 60;
@@ -70,7 +73,7 @@ fn tell(folder: &Path, status: &Status, ui: &Ui) -> Result<ExitCode, Error> {
 /// Until nothing of a job waits or runs, and it is merged; Ctrl-C leaves it alone.
 pub(super) fn wait(folder: &Path, job: &Job, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
     let mut bar = WaitBar::new(*ui, job.planned.len());
-    let mut unanswered = 0;
+    let (mut unanswered, mut until_next) = (0, FIRST_PAUSE);
     let status = loop {
         let status = Status::of(folder, job);
         bar.show(&status.rows);
@@ -82,12 +85,13 @@ pub(super) fn wait(folder: &Path, job: &Job, interrupts: &Interrupts, ui: &Ui) -
         if unanswered == 0 && status.is_over() && (merged(folder, job).is_some() || !is_merging(job)) {
             break status;
         }
-        if pause(interrupts) {
+        if pause(until_next, interrupts) {
             drop(bar);
             let job = shell::word(&shown(folder));
             ui.note(&format!("the jobs go on; come back with: perfrun submit --wait --status {job}"));
             return Ok(ExitCode::Interrupted);
         }
+        until_next = (until_next * 2).min(LONGEST_PAUSE);
     };
     drop(bar);
     let Some(code) = merged(folder, job) else {
@@ -120,8 +124,8 @@ fn merged(folder: &Path, job: &Job) -> Option<u8> {
 }
 
 /// Until the next look; true where the user stopped it.
-fn pause(interrupts: &Interrupts) -> bool {
-    let until = Instant::now() + PAUSE;
+fn pause(length: Duration, interrupts: &Interrupts) -> bool {
+    let until = Instant::now() + length;
     while Instant::now() < until {
         if interrupts.count() > 0 {
             return true;

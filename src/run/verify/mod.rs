@@ -35,7 +35,7 @@ const TIMEOUT: Nanos = Nanos::from_secs(120);
 const SIZES: [Size; 6] = [
     Size { rows: 32, width: 512 },
     Size { rows: 128, width: 512 },
-    Size { rows: 512, width: 512 },
+    Size { rows: 256, width: 512 },
     Size { rows: 2048, width: 512 },
     Size { rows: 8192, width: 1024 },
     Size { rows: 16384, width: 2048 },
@@ -55,7 +55,7 @@ const SETS: u32 = 2;
 const IN_FLIGHT: u32 = 8;
 
 /// Copies and the profiler, as after the samples of a measured run.
-const PROFILED: Afterwards = Afterwards { profile: Some(10), in_flight: None };
+const PROFILED: Afterwards = Afterwards { profile: Some(5), in_flight: None };
 
 /// A device that is verified.
 pub(crate) struct Verification<'a> {
@@ -299,6 +299,8 @@ impl Trier<'_> {
     fn plan(&self, model: &Path, (input, output): (&[u64], &[u64]), way: &Way, outputs: &Path) -> RunPlan {
         /// Enough inferences to see that nothing gets faster, and those that count.
         const LENGTH: Nanos = Nanos::from_secs(1);
+        /// On a device that takes seconds for an inference.
+        const LEAST_SAMPLES: u32 = 3;
         /// The processor's caches are not the device's: what is overwritten there does not matter.
         const EVICTED: u64 = 1 << 20;
         let device = way.device.as_ref().unwrap_or(self.of.device);
@@ -320,11 +322,11 @@ impl Trier<'_> {
         let warmup = Warmup::Adaptive {
             min_time: Nanos::from_millis(200),
             max_time: Nanos::from_millis(500),
-            min_samples: 5,
+            min_samples: LEAST_SAMPLES,
             tolerance: Ratio(0.05),
         };
         RunPlan {
-            stop: Some(Stop::Time { time: LENGTH, min_samples: Stop::least_by_time(), max_samples: 100_000 }),
+            stop: Some(Stop::Time { time: LENGTH, min_samples: LEAST_SAMPLES, max_samples: 100_000 }),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
             ..RunPlan::warming(request, warmup)

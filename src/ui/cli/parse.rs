@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
-use super::Cli;
+use super::{Cli, Command};
 use base::printable::{printable, printable_line};
 use reading::nearest::nearest;
 
@@ -26,6 +26,10 @@ pub struct Said {
 /// What is to be said in place of doing something, help and version among it.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said> {
     let mut words: Vec<OsString> = arguments.into_iter().collect();
+    if words.get(1..).is_some_and(|words| words == ["worker"]) {
+        // Started for every run: describing all commands takes longer than the rest of its start.
+        return Ok(Cli { command: Command::Worker, verbose: 0 });
+    }
     let questions = ["-h", "--help", "-V", "--version", "help"];
     let command = Cli::command();
     let is_known = |word: &OsString| {

@@ -15,18 +15,17 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use serde::Deserializer;
-use serde::de::{SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::error::Category;
 
 use super::placement::CPU;
 use crate::backend::trace::{Arena, Node, Trace, TracedNode};
 use crate::backend::{Failure, FailureKind};
+use files::json_array;
 use reading::plain_file;
 
 /// After so many events the profiler drops the rest.
@@ -58,11 +57,11 @@ pub fn read(file: &Path, inferences: usize, keep: Option<&Path>) -> Result<Trace
 
 /// Writes a trace without its warm-up, which would be most of it, compressed.
 fn copy(file: &Path, warmup: &Range<i64>, to: &Path) -> io::Result<()> {
-    let file = plain_file::open(file)?;
+    let mut file = plain_file::open(file)?;
     plain_file::replace(to, |to| {
-        let mut to = zstd::Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+        let mut to = BufWriter::new(zstd::Encoder::new(to, zstd::DEFAULT_COMPRESSION_LEVEL)?);
         let (mut separator, mut written) = ("[\n", Ok(()));
-        each(file, |event| {
+        json_array::each_item(&mut file, &mut |event| {
             let is_kept = event["ts"].as_i64().is_some_and(|start| !warmup.contains(&start));
             if is_kept && written.is_ok() {
                 let before = to.write_all(separator.as_bytes());
@@ -72,32 +71,8 @@ fn copy(file: &Path, warmup: &Range<i64>, to: &Path) -> io::Result<()> {
         })?;
         written?;
         to.write_all(b"\n]\n")?;
-        to.finish().map(drop)
+        to.into_inner()?.finish().map(drop)
     })
-}
-
-/// Reads the array event by event: a trace may be hundreds of megabytes.
-fn each(file: impl Read, take: impl FnMut(Value)) -> serde_json::Result<()> {
-    let mut json = serde_json::Deserializer::from_reader(BufReader::new(file));
-    json.deserialize_seq(Each(take))?;
-    json.end()
-}
-
-struct Each<F>(F);
-
-impl<'de, F: FnMut(Value)> Visitor<'de> for Each<F> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of events")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut events: A) -> Result<(), A::Error> {
-        while let Some(event) = events.next_element()? {
-            (self.0)(event);
-        }
-        Ok(())
-    }
 }
 
 /// Why a trace cannot be used, a fragment.
@@ -226,8 +201,8 @@ impl Events {
     /// # Errors
     ///
     /// What is not JSON, or is cut.
-    pub(super) fn read(&mut self, file: impl Read) -> Result<(), TraceError> {
-        each(file, |event| self.add(&event)).map_err(|error| match error.classify() {
+    pub(super) fn read(&mut self, mut file: impl Read) -> Result<(), TraceError> {
+        json_array::each_item(&mut file, &mut |event| self.add(&event)).map_err(|error| match error.classify() {
             Category::Eof => TraceError::Cut,
             // The runtime writes an event a line.
             Category::Syntax if error.line() > 1 => TraceError::Unescaped(error.to_string()),

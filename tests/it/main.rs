@@ -36,6 +36,7 @@ mod onnxruntime;
 mod own_metrics;
 mod parallel;
 mod pipeline;
+mod planted;
 mod profile;
 mod programs;
 mod records;

@@ -326,7 +326,7 @@ fn files_are_opened_where_pipes_and_devices_are_refused() {
     const WAYS: [&str; 5] = ["File::open(", "fs::read(", "fs::read_to_string(", "OpenOptions::new(", "fs::copy("];
     let takes = |text: &str| WAYS.iter().any(|way| text.contains(way));
     let found: Vec<String> = sources_without_tests()
-        .into_iter()
+        .iter()
         .filter(|(_, text)| takes(text))
         .map(|(path, _)| path.to_string_lossy().into_owned())
         .collect();

@@ -1,7 +1,9 @@
 """What a specification names as `module:function`, and the names of what Python functions return."""
 
 import importlib
+import os
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
@@ -9,8 +11,11 @@ from perfrun.failure import Failure
 
 
 def add_to_path(folders: Iterable[str]) -> None:
-    """Lets modules in these folders be imported, before all others but after none that is imported already."""
-    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+    """Lets modules in these folders be imported, before installed packages and after the standard library."""
+    library = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    library |= {os.path.join(folder, "lib-dynload") for folder in library}
+    after = max((place for place, folder in enumerate(sys.path) if folder in library), default=-1) + 1
+    sys.path[after:after] = [folder for folder in folders if folder not in sys.path]
 
 
 def resolve(target: str) -> Callable[..., Any]:

@@ -1,6 +1,8 @@
 //! The only module that runs `git`: what a repository holds at any revision, read from its objects. Nothing is checked
 //! out and nothing is written, but for worktrees of their own, in which commands of a revision are built.
 
+mod settings;
+
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -17,6 +19,8 @@ const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
 #[derive(Clone, Debug)]
 pub struct Repository {
     top: PathBuf,
+    /// `key=value` in place of its own settings that name programs.
+    settings: Vec<String>,
 }
 
 /// Why a repository does not say what it is asked.
@@ -174,7 +178,17 @@ impl Repository {
         }
         let top = OsStr::from_bytes(output.stdout.trim_ascii_end());
         let top = Path::new(top).canonicalize().map_err(|error| GitError::Refused { why: error.to_string() })?;
-        Ok(Some(Repository { top }))
+        let listed = printed(command(folder).args(["config", "--list", "--show-scope", "-z"])).unwrap_or_default();
+        let settings = settings::harmless(&listed)
+            .map_err(|name| GitError::Refused { why: format!("its own setting `{name}` names a program") })?;
+        Ok(Some(Repository { top, settings }))
+    }
+
+    /// git on it.
+    fn git(&self) -> Command {
+        let mut git = command(&self.top);
+        git.args(self.settings.iter().flat_map(|setting| ["-c", setting]));
+        git
     }
 
     /// A path as git names it: from the top, with `/`; `None` where it lies outside.
@@ -183,9 +197,9 @@ impl Repository {
         Some(path.strip_prefix(&self.top).ok()?.to_str()?.replace('\\', "/"))
     }
 
-    /// Runs git on it.
+    /// What git prints of it, without the last line's end; `None` where it fails.
     pub(super) fn text<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Option<String> {
-        text(&self.top, arguments)
+        text(printed(self.git().args(arguments))?)
     }
 
     /// The full hash of the commit that a revision names.
@@ -223,7 +237,7 @@ impl Repository {
     /// The files below a folder at a commit, from the top.
     pub fn files(&self, commit: &str, folder: &str) -> Vec<String> {
         let listed = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", folder];
-        let listed = bytes(&self.top, listed).unwrap_or_default();
+        let listed = printed(self.git().args(listed)).unwrap_or_default();
         // A name that is no text hides none of the others.
         let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
         names.filter(|path| !path.is_empty()).map(str::to_owned).collect()
@@ -245,7 +259,7 @@ impl Repository {
         if path.contains('\n') {
             return None;
         }
-        let mut git = command(&self.top);
+        let mut git = self.git();
         git.args(["cat-file", "--batch", "--follow-symlinks"]);
         let mut process =
             asked(&mut git).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
@@ -337,10 +351,15 @@ impl Drop for FileReader<'_> {
     }
 }
 
-/// git in a folder, with messages as they are in its source.
+/// git in a folder, with messages as they are in its source, that starts no program which a repository's files name: a
+/// file system monitor, a hook, a check of signatures. A folder that only looks like a repository without a working tree is
+/// none.
 fn command(folder: &Path) -> Command {
+    const SETTINGS: [&str; 4] =
+        ["core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "safe.bareRepository=explicit"];
     let mut git = Command::new("git");
-    git.arg("-C").arg(folder).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    git.arg("-C").arg(folder).args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    git.env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
     git
 }
 
@@ -351,15 +370,13 @@ fn asked(git: &mut Command) -> &mut Command {
     git
 }
 
-fn bytes<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<Vec<u8>> {
-    let output = asked(command(folder).args(arguments)).stderr(Stdio::null()).output().ok()?;
+fn printed(git: &mut Command) -> Option<Vec<u8>> {
+    let output = asked(git).stderr(Stdio::null()).output().ok()?;
     output.status.success().then_some(output.stdout)
 }
 
-/// What git prints, without the last line's end; `None` where it fails.
-pub(super) fn text<A: AsRef<OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = A>) -> Option<String> {
-    let text = String::from_utf8(bytes(folder, arguments)?).ok()?;
-    Some(text.trim_end_matches('\n').to_owned())
+fn text(bytes: Vec<u8>) -> Option<String> {
+    Some(String::from_utf8(bytes).ok()?.trim_end_matches('\n').to_owned())
 }
 
 #[cfg(test)]
@@ -395,6 +412,66 @@ mod tests {
         ] {
             assert_eq!(GitError::of_complaint(complaint), Some(GitError::Refused { why: why.to_owned() }));
         }
+    }
+
+    /// A repository with one file, by whoever wants to run code: every setting that names a program names one that says it ran.
+    #[test]
+    fn a_repository_starts_no_program_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let (top, ran) = (folder.path().join("repository"), folder.path().join("RAN"));
+        let program = folder.path().join("program");
+        std::fs::write(&program, format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", ran.display())).unwrap();
+        let chmod = Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+        assert!(chmod.success());
+        std::fs::create_dir(&top).unwrap();
+        let git = |words: &[&str]| {
+            let author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+            let status = Command::new("git").arg("-C").arg(&top).args(author).args(words).status().unwrap();
+            assert!(status.success(), "{words:?}");
+        };
+        git(&["init", "-q"]);
+        for (name, text) in [("file", "1\n"), ("gone", "2\n"), (".gitattributes", "file filter=own\n")] {
+            std::fs::write(top.join(name), text).unwrap();
+        }
+        git(&["add", "."]);
+        git(&["commit", "-qm", "a"]);
+        let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+        let blob = Command::new("git").arg("-C").arg(&top).args(["rev-parse", "HEAD:gone"]).output().unwrap();
+        let blob = String::from_utf8(blob.stdout).unwrap();
+        std::fs::remove_file(top.join(".git/objects").join(&blob[..2]).join(blob[2..].trim())).unwrap();
+        std::fs::copy(&program, top.join(".git/hooks/post-checkout")).unwrap();
+        let program = program.to_str().unwrap();
+        for key in ["core.fsmonitor", "core.sshCommand", "core.askPass", "gpg.program", "credential.helper"] {
+            git(&["config", key, program]);
+        }
+        for key in ["clean", "smudge", "process"] {
+            git(&["config", &format!("filter.own.{key}"), program]);
+        }
+        for (key, value) in [
+            ("filter.own.required", "true"),
+            ("log.showSignature", "true"),
+            ("remote.other.url", "ssh://host/path"),
+            ("remote.other.promisor", "true"),
+            ("remote.other.uploadpack", program),
+            ("extensions.partialClone", "other"),
+            ("core.repositoryFormatVersion", "1"),
+        ] {
+            git(&["config", key, value]);
+        }
+        // As long as the file was, and later, so that git must read it to know.
+        std::fs::write(top.join("file"), "3\n").unwrap();
+
+        let revision = crate::revision::current(&top, &[top.join("file")]).unwrap().unwrap();
+        assert_eq!(revision.dirty, Some(vec!["file".to_owned()]));
+        let repository = Repository::around(&top).unwrap().unwrap();
+        let commit = repository.commit("HEAD").unwrap();
+        assert_eq!(repository.commits_of("HEAD", "file").len(), 1);
+        assert!(repository.read(&commit, "file").is_some() && repository.read(&commit, "gone").is_none());
+        assert_eq!(repository.size(&commit, "gone"), None);
+        assert!(repository.trailers("HEAD", "HEAD", "x").is_empty() && repository.commit_url().is_none());
+        assert_eq!(repository.files(&commit, ".").len(), 3);
+        let _incomplete = repository.worktree(&commit, &folder.path().join("worktree"));
+        assert_eq!(text(&ran), "");
     }
 
     #[test]

@@ -76,7 +76,8 @@ fn changed(repository: &Repository, files: &[PathBuf]) -> Option<Vec<String>> {
         return Some(Vec::new());
     }
     let status = ["--literal-pathspecs", "status", "--porcelain=v1", "-z", "--no-renames"];
-    let which = ["--untracked-files=all", "--ignored=matching", "--"];
+    // A repository inside of it may name programs of its own.
+    let which = ["--untracked-files=all", "--ignored=matching", "--ignore-submodules=dirty", "--"];
     let arguments = status.iter().chain(&which).map(OsStr::new).chain(paths.iter().map(|path| path.as_os_str()));
     repository.text(arguments).map(|text| parse_status(&text))
 }
@@ -91,6 +92,7 @@ fn parse_status(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     /// A repository with these files in its only commit.
     fn repository(files: &[&str]) -> tempfile::TempDir {
@@ -102,7 +104,8 @@ mod tests {
         }
         let author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
         for command in [["init", "-q", "."], ["add", "-A", "."], ["commit", "-qm", "a"]] {
-            assert!(crate::git::text(folder.path(), author.iter().chain(&command)).is_some(), "git {command:?}");
+            let status = Command::new("git").arg("-C").arg(folder.path()).args(author.iter().chain(&command)).status();
+            assert!(status.is_ok_and(|status| status.success()), "git {command:?}");
         }
         folder
     }

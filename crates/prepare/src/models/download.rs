@@ -24,7 +24,8 @@ use tempfile::NamedTempFile;
 use reading::plain_file;
 
 /// Commands that are a Python, the likeliest first.
-const PYTHONS: [&[&str]; 3] = [&["python3"], &["python"], &["uv", "run", "--no-project", "--quiet", "python"]];
+const PYTHONS: [&[&str]; 3] =
+    [&["python3"], &["python"], &["uv", "run", "--no-project", "--no-config", "--quiet", "python"]];
 
 /// The program that it runs.
 const FETCH: &str = include_str!("fetch.py");

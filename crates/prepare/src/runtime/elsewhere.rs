@@ -12,15 +12,21 @@ use super::pip::find_program;
 use experiment::Package;
 use reading::plain_file;
 
-/// Prints the folders of the package. A folder named `onnxruntime` in the current folder is not it.
-const FIND_PACKAGE: &str = "import importlib.util, sys; sys.path = [p for p in sys.path if p]; \
-    spec = importlib.util.find_spec('onnxruntime'); \
-    print(*((spec and spec.submodule_search_locations) or []), sep='\\n')";
+/// Prints the folders of the package. Python is isolated (`-I`), so that nothing in the current folder is imported; what the
+/// user has put on the path is added again, after the standard library.
+const FIND_PACKAGE: &str = "
+import importlib.util, os, site, sys
+sys.path += [folder for folder in os.environ.get('PYTHONPATH', '').split(':') if os.path.isabs(folder)]
+if sys.prefix == sys.base_prefix:
+    site.addsitedir(site.getusersitepackages())
+spec = importlib.util.find_spec('onnxruntime')
+print(*((spec and spec.submodule_search_locations) or []), sep='\\n')
+";
 
 /// The library of the Python package `onnxruntime` (or `onnxruntime-gpu`), if the first Python of `PATH` has it.
 pub(super) fn python(programs: &[PathBuf]) -> Option<Library> {
     let python = ["python3", "python"].iter().find_map(|name| find_program(name, programs))?;
-    let output = Command::new(python).args(["-c", FIND_PACKAGE]).stdin(Stdio::null()).output().ok()?;
+    let output = Command::new(python).args(["-I", "-c", FIND_PACKAGE]).stdin(Stdio::null()).output().ok()?;
     let folders = String::from_utf8(output.stdout).ok()?;
     folders.lines().find_map(|folder| usable(&Path::new(folder).join("capi"), Origin::Python))
 }

@@ -17,9 +17,18 @@ use super::error::RuntimeError;
 use super::wheel::{PYTHON, Wheel};
 use experiment::{is_new_enough, version_numbers};
 
-/// Commands that are a pip, the likeliest first.
-const PIPS: [&[&str]; 5] =
-    [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip3"], &["pip"], &["uv", "tool", "run", "pip"]];
+/// Commands that are a pip, the likeliest first. `-m` alone would run a `pip.py` of the current folder.
+const PIPS: [&[&str]; 7] = [
+    &["python3", "-I", "-m", "pip"],
+    &["python", "-I", "-m", "pip"],
+    &["pip3"],
+    &["pip"],
+    // Of a user's own packages, which an isolated Python does not have.
+    &["python3", "-m", "pip"],
+    &["python", "-m", "pip"],
+    // It reads the user's settings alone: none of the current folder.
+    &["uv", "tool", "run", "pip"],
+];
 
 /// Lines of pip's complaint that an error repeats; the last ones name the cause.
 const TAIL_LINES: usize = 6;
@@ -77,6 +86,10 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         // Nothing is installed, so the rule that some users set against installing outside environments does not apply.
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .stdin(Stdio::null());
+    if arguments.first() == Some(&"-m") {
+        // It is the first place that modules are looked for in.
+        pip.current_dir(folder);
+    }
     debug!("{pip:?}");
     pip.output()
 }

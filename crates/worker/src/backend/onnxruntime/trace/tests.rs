@@ -168,7 +168,7 @@ fn what_is_no_trace_is_told() {
         ("[", 1, "it is empty or cut off"),
         ("[{\"cat\":\"Node\"", 1, "it is empty or cut off"),
         ("PERF", 1, "it cannot be read: expected value at line 1 column 1"),
-        ("{}", 1, "it cannot be read: invalid type: map, expected an array of events at line 1 column 1"),
+        ("{}", 1, "it cannot be read: invalid type: map, expected an array at line 1 column 1"),
         ("[] []", 1, "it cannot be read: trailing characters at line 1 column 4"),
         ("[]", 1, "it has 0 inferences, not 1"),
         (nodes, 2, "it has 1 inferences, not 2"),

@@ -142,7 +142,7 @@ fn a_record_that_goes_on_has_the_same_reference() {
     assert_eq!(std::fs::read_to_string(begun.join("passes/outputs.json")).unwrap(), found);
 }
 
-/// A stored model that fails is not tried with larger batches, and the cell without another reference is told of.
+/// A stored model that fails is not run with larger batches, and a cell that has no other reference says so.
 #[test]
 fn a_stored_model_that_failed_is_not_tried_with_more() {
     let spec = "backend: { mock: { fits: 1 } }\nmodels: [m]\ninputs: { batch: [16, 8, 1] }\ndevices: [cuda]\n\
@@ -183,7 +183,8 @@ fn neither_a_quick_look_nor_a_search_runs_a_stored_model() {
     assert!(results(&place).cells.iter().all(|cell| cell.outputs_reference.is_none()));
 }
 
-/// All exact cells are tried before the baseline, and a reference on another device is named, whatever the order of devices.
+/// Every exact cell is tried before the baseline, and a reference on another device is named. The order of devices does not
+/// matter.
 #[test]
 fn the_next_exact_cell_stands_in_for_one_that_failed() {
     for devices in ["cuda, cpu", "cpu, cuda"] {

@@ -98,8 +98,8 @@ fn within_a_package_a_module_uses_only_those_before_it() {
     }
 }
 
-/// rustc finds what nobody uses within a package; this finds what a package shows to no other. Types are left out, since
-/// what is shown has them in its fields and signatures.
+/// rustc reports unused items within a package only; this test reports `pub` items that no other package names. Types are
+/// left out: public fields and signatures need them.
 #[test]
 fn what_is_pub_is_named_by_another_package() {
     const KINDS: [&str; 4] = ["fn", "const", "static", "mod"];

@@ -12,13 +12,12 @@ use super::pip::find_program;
 use experiment::Package;
 use reading::plain_file;
 
-/// Prints the folders of the package. Python is isolated (`-I`), so that nothing in the current folder is imported; what the
-/// user has put on the path is added again, after the standard library.
+/// Prints the folders of the package. Python is isolated (`-I`), so that it imports nothing from the current folder; then
+/// `PYTHONPATH` and the user's packages stand before the installed ones, as usual. Looking for a package imports nothing.
 const FIND_PACKAGE: &str = "
 import importlib.util, os, site, sys
-sys.path += [folder for folder in os.environ.get('PYTHONPATH', '').split(':') if os.path.isabs(folder)]
-if sys.prefix == sys.base_prefix:
-    site.addsitedir(site.getusersitepackages())
+own = [folder for folder in os.environ.get('PYTHONPATH', '').split(':') if os.path.isabs(folder)]
+sys.path[:0] = own + [site.getusersitepackages()] * (sys.prefix == sys.base_prefix)
 spec = importlib.util.find_spec('onnxruntime')
 print(*((spec and spec.submodule_search_locations) or []), sep='\\n')
 ";

@@ -138,7 +138,7 @@ fn failed_before(job: &Job, cell: &Cell) -> Option<String> {
     apart.or_else(|| found.fidelity.iter().filter(|known| is_like(known.cell)).find_map(|it| it.no_reference.clone()))
 }
 
-/// Whether one is run over data for both: items are the same whatever the input.
+/// Whether one run over the dataset serves both references: its items do not depend on the input shape.
 fn is_like(job: &Job, one: Reference, other: Reference) -> bool {
     let (first, second) = (job.cell(one.index()), job.cell(other.index()));
     match (one, other) {

@@ -9,7 +9,7 @@ use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
 use crate::run::{Observation, Session};
 use crate::ui::Ui;
-use crate::ui::cli::{ConvertArgs, Size};
+use crate::ui::cli::{ConvertArgs, Size, TargetDevice};
 use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
 use experiment::{BATCH, ConversionSettings, Dataset, Measure, Package, Precision, Quantization, Values};
@@ -253,6 +253,11 @@ fn describe(made: &Made, recipe: &Recipe, header: &ModelHeader, arguments: &Conv
     }
     if calibrated.is_none_or(|words| !words.ends_with(ACCURACY_NOT_MEASURED)) {
         let _ = writeln!(text, "  note       {ACCURACY_NOT_MEASURED}");
+    }
+    if arguments.device == TargetDevice::Cpu && recipe.is_int8_of_full_range() && host::describe().saturates_int8() {
+        let _ =
+            writeln!(text, "  note       sums of 8-bit products can saturate on this processor, which has no VNNI;");
+        let _ = writeln!(text, "             --reduce-range avoids that");
     }
     text
 }

@@ -199,7 +199,7 @@ impl Manifest {
     }
 
     /// What is known of a host, of each machine.
-    pub(crate) fn hosts(&self) -> Vec<&Host> {
+    pub fn hosts(&self) -> Vec<&Host> {
         match self.machines.as_slice() {
             [] => vec![&self.host],
             machines => machines.iter().map(|machine| &machine.host).collect(),

@@ -80,6 +80,14 @@ const UNITS: [(&str, &[&str]); 8] = [
     ("AVX2", &["avx2"]),
 ];
 
+impl Host {
+    /// Whether sums of two 8-bit products do not fit what its processor adds them in: x86 without VNNI (`vpmaddubsw`).
+    pub fn saturates_int8(&self) -> bool {
+        let has = |unit: &str| self.units.iter().any(|name| name == unit);
+        self.system.ends_with("x86_64") && has("AVX2") && !has("VNNI")
+    }
+}
+
 fn units(kernel: &Kernel) -> Vec<String> {
     let found = cpu_features(kernel).unwrap_or_default();
     let has = |words: &[&str]| found.split_whitespace().any(|word| words.contains(&word));
@@ -273,6 +281,9 @@ mod tests {
         assert_eq!((host.turbo, host.virtual_machine, host.smt), (Some(true), Some(true), None));
         assert_eq!((host.aslr, host.clock_source, host.memory_nodes), (None, None, None));
         assert_eq!(host.units, ["VNNI", "AVX2"]);
+        assert!(!host.saturates_int8());
+        assert!(Host { units: vec!["AVX2".to_owned()], ..host.clone() }.saturates_int8());
+        assert!(!Host { units: Vec::new(), ..host.clone() }.saturates_int8(), "an older record has none");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use base::privacy::without_home;
 use base::wording::{list, some};
 use experiment::{Device, LowerPrecision, Precision, Provider};
 use plan::Cell;
-use record::{CellFidelity, Manifest, VariantFile, VariantOrigin};
+use record::{CellFidelity, Manifest, VariantOrigin};
 
 /// The reference of outputs that is no cell.
 pub(super) const STORED_ON_CPU: &str = "the stored model on the CPU";
@@ -67,6 +67,7 @@ pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let mut sentences = references(manifest);
     sentences.extend(lower_precision(manifest, summary));
     sentences.extend(random_calibration(manifest, summary));
+    sentences.extend(saturating(manifest, summary));
     sentences
 }
 
@@ -156,14 +157,8 @@ fn lower_precision(manifest: &Manifest, summary: &Summary) -> Vec<String> {
 /// What would tell more of variants whose outputs differ, where both their ranges and the comparison come from random
 /// inputs.
 fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> {
-    let is_random = |cell: &Cell| {
-        let of_cell = |file: &&VariantFile| (file.model, file.variant) == (cell.model(), cell.variant());
-        let mut files = manifest.variant_files().iter().filter(of_cell);
-        files.any(|file| match &file.origin {
-            VariantOrigin::Converted { recipe, .. } => recipe.is_calibrated_at_random(),
-            VariantOrigin::Own { .. } => false,
-        })
-    };
+    let at_random = |origin: &VariantOrigin| matches!(origin, VariantOrigin::Converted { recipe, .. } if recipe.is_calibrated_at_random());
+    let is_random = |cell: &Cell| origins(manifest, cell).any(at_random);
     let differs = |summary: &CellSummary| {
         let fidelity = summary.fidelity.as_ref();
         fidelity.is_some_and(|fidelity| !fidelity.passes() && fidelity.items_of_data.is_none())
@@ -179,6 +174,32 @@ fn random_calibration(manifest: &Manifest, summary: &Summary) -> Option<String> 
             list(&names)
         )
     })
+}
+
+/// Variants in int8 whose outputs differ on a processor whose products of 8 bits saturate.
+fn saturating(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    manifest.hosts().into_iter().find(|host| host.saturates_int8())?;
+    let of_full_range = |origin: &VariantOrigin| matches!(origin, VariantOrigin::Converted { recipe, .. } if recipe.is_int8_of_full_range());
+    let is_full = |cell: &Cell| {
+        let on_cpu = manifest.settings_of(cell).is_some_and(|(_, device)| device.is_cpu());
+        on_cpu && origins(manifest, cell).any(of_full_range)
+    };
+    let found = cells(manifest, summary).filter(|(cell, summary)| summary.outputs_differ() && is_full(cell));
+    let names: BTreeSet<&str> = found.filter_map(|(cell, _)| manifest.plan.name(cell.variant())).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: sums of 8-bit products can saturate on x86 without VNNI; a variant with `convert: {{ reduce_range: \
+             true }}` avoids that.",
+            list(&names.into_iter().collect::<Vec<_>>())
+        )
+    })
+}
+
+/// Where the files of a cell's model in its variant come from.
+fn origins<'a>(manifest: &'a Manifest, cell: &Cell) -> impl Iterator<Item = &'a VariantOrigin> {
+    let of_cell = (cell.model(), cell.variant());
+    let files = manifest.variant_files().iter().filter(move |file| (file.model, file.variant) == of_cell);
+    files.map(|file| &file.origin)
 }
 
 /// Devices with numbers on which this version was never seen to measure rightly.

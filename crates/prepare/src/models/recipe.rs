@@ -128,6 +128,11 @@ impl Recipe {
         Some(format!("calibrated on {}{doubt}", data.trim_end_matches(", ")))
     }
 
+    /// Whether weights take all eight bits.
+    pub fn is_int8_of_full_range(&self) -> bool {
+        matches!(self, Recipe::Int8Dynamic { reduce_range: false, .. } | Recipe::Int8Static { reduce_range: false, .. })
+    }
+
     /// Whether activations were observed on random items.
     pub fn is_calibrated_at_random(&self) -> bool {
         let Recipe::Int8Static { data, .. } = self else { return false };

@@ -199,7 +199,7 @@ fn prove(
         place,
         wishes: Wishes { runtime: None, wait: arguments.wait, ..Wishes::default() },
         overrides,
-        restrictions: vec!["--prove".to_owned()],
+        restrictions: vec!["ab --prove".to_owned()],
     };
     let started = Instant::now();
     let Some((job, code)) = measure(what, interrupts, ui)? else { return Ok(None) };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::libraries;
 use super::quiet::OtherUsers;
 use crate::run::event::Event;
-use crate::run::{Prepared, Provenance};
+use crate::run::{self, Prepared, Provenance};
 use crate::ui::Ui;
 use crate::ui::error::Error;
 use base::machine::host;
@@ -22,7 +22,7 @@ use record::ProjectRoot;
 use spec::Loaded;
 use worker::Interrupts;
 use worker::backend;
-use worker::lock::{self, LockError, MachineLock, Turn};
+use worker::lock::{self, Choice, LockError, MachineLock, Turn};
 
 /// What the command line says about admission.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,13 +41,21 @@ pub(super) struct Wishes<'a> {
 pub(super) struct Admission {
     /// What workers open; nothing with the mock backend.
     pub(super) libraries: Libraries,
-    /// The command line, paths relative to the root.
-    pub(super) command: String,
+    /// What the record says of this invocation.
+    pub(super) session: record::Session,
     /// The perfrun executable, which workers are started from.
     pub(super) executable: PathBuf,
     others: OtherUsers,
     /// Held until the last run has ended.
     lock: Option<MachineLock>,
+}
+
+/// This process's turn on the machine.
+pub(super) struct Admitted {
+    /// Nothing where there is no file to lock, or none is wanted.
+    lock: Option<MachineLock>,
+    /// Why other perfruns may measure at the same time.
+    not_alone: Option<String>,
 }
 
 impl Admission {
@@ -69,13 +77,14 @@ impl Admission {
         let environment = backend::of(&experiment.backend).environment();
         let libraries = libraries::obtain(experiment, plan, wishes.runtime, ui)?;
         let take = || lock(&experiment.name, wishes.no_wait, interrupts, ui);
-        let lock = if wishes.always_in_turn { take()? } else { environment.on_machine(take).transpose()?.flatten() };
+        let turn = if wishes.always_in_turn { take()? } else { environment.on_machine(take).transpose()?.flatten() };
         if interrupts.count() > 0 {
             return Ok(None);
         }
         let others = OtherUsers::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
-        let (command, executable) = (command_line(place), executable()?);
-        Ok(Some(Admission { libraries, command, executable, others, lock }))
+        let (lock, not_alone) = turn.map_or((None, None), |turn| (turn.lock, turn.not_alone));
+        let (session, executable) = (run::this_invocation(command_line(place), not_alone), executable()?);
+        Ok(Some(Admission { libraries, session, executable, others, lock }))
     }
 
     /// Tries the devices that cells need, and skips the cells of those that cannot be used; false if the user stopped it.
@@ -116,31 +125,36 @@ impl Admission {
             host: host::describe(),
             others_cpus: self.others.cpus(),
             libraries: &self.libraries,
-            command: self.command.clone(),
+            session: self.session.clone(),
             quick,
             executable: self.executable.clone(),
         }
     }
 }
 
-/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting.
-pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<MachineLock>, Error> {
+/// Waits for its turn on this machine, saying for whom; `None` if the user stopped waiting. A lock that cannot be had keeps
+/// nobody from measuring.
+pub(super) fn lock(name: &str, no_wait: bool, interrupts: &Interrupts, ui: &Ui) -> Result<Option<Admitted>, Error> {
     let holder = format!("process {}, experiment {name}", std::process::id());
-    let path = lock::path();
+    let Choice { path, not_shared: not_alone } = lock::choose();
+    if let Some(why) = &not_alone {
+        ui.labelled("lock", &format!("other perfruns may measure at the same time: {why}"));
+    }
+    let Some(path) = path else { return Ok(Some(Admitted { lock: None, not_alone })) };
     let mut turn = None;
     let mut told = false;
     loop {
         match MachineLock::try_take(&path, &holder, turn.as_ref()) {
-            Ok(lock) => return Ok(Some(lock)),
+            Ok(lock) => return Ok(Some(Admitted { lock: Some(lock), not_alone })),
             Err(LockError::Held { .. }) if interrupts.count() > 0 => return Ok(None),
             Err(LockError::Held { holder }) if !no_wait => {
                 if !told {
                     told = true;
                     turn = Turn::take(&path);
-                    ui.labelled(
-                        "waiting",
-                        &format!("another perfrun is measuring on this machine: {holder} (--no-wait exits instead)"),
-                    );
+                    let instead =
+                        "--no-wait exits instead; PERFRUN_LOCK=none measures beside it, and the record says so";
+                    let text = format!("another perfrun is measuring on this machine: {holder} ({instead})");
+                    ui.labelled("waiting", &text);
                 }
                 std::thread::sleep(Duration::from_millis(100));
             }

@@ -15,6 +15,7 @@ use judge::compare::judge;
 use judge::results;
 use judge::summary::summarize;
 use record::archive::{self, Content};
+use record::hold::Hold;
 use record::{LocalPaths, Manifest, ProjectRoot, Record};
 use report::{self, Format};
 
@@ -26,6 +27,7 @@ const FILES: &str = "files";
 pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
     let record = super::records::open(&place, &arguments.record)?;
+    Hold::check_free(&record.folder)?;
     let manifest = &record.manifest;
     let top = &manifest.record;
     let mut content: Vec<(String, Content)> = archive::files_of_record(&record.folder)

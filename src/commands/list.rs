@@ -15,6 +15,7 @@ use experiment::Grade;
 use judge::compare::judge;
 use judge::results;
 use judge::summary::summarize_briefly;
+use record::hold::Hold;
 use record::{Detail, Manifest, ProjectRoot, Record};
 use report::format::{bytes, count};
 use report::page::{Overview, OverviewCell, OverviewColumn};
@@ -31,7 +32,7 @@ struct Listed {
     cells: usize,
     /// What its control says of the machine: `A` to `D`.
     grade: Option<&'static str>,
-    /// `complete`, `unfinished`, `quick look`, or why it cannot be read.
+    /// `complete`, `unfinished`, `being measured`, `quick look`, or why it cannot be read.
     state: String,
     bytes: u64,
 }
@@ -70,6 +71,7 @@ impl Listed {
         };
         let manifest = &opened.manifest;
         let state = match (manifest.findings.complete, manifest.quick) {
+            (false, _) if Hold::check_free(folder).is_err() => "being measured",
             (false, _) => "unfinished",
             (true, true) => "quick look",
             (true, false) => "complete",
@@ -143,6 +145,7 @@ pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return Ok(ExitCode::Done);
     }
     for folder in &going {
+        let _hold = Hold::take(folder)?;
         std::fs::remove_dir_all(folder).map_err(|source| Error::remove(folder, source))?;
     }
     ui.note(&format!("removed {what}"));
@@ -179,7 +182,8 @@ fn superfluous(place: &ProjectRoot, arguments: &CleanArgs) -> Result<Vec<PathBuf
         let old = if arguments.keep == 0 { folders.len() } else { complete.unwrap_or(0) };
         let is_old =
             |(at, folder): &(usize, &PathBuf)| *at < old && !kept.contains(at) && !reported.contains(&name_of(folder));
-        going.extend(folders.iter().enumerate().filter(is_old).map(|(_, folder)| folder.clone()));
+        let is_free = |folder: &PathBuf| Hold::check_free(folder).is_ok();
+        going.extend(folders.iter().enumerate().filter(is_old).map(|(_, folder)| folder.clone()).filter(is_free));
     }
     Ok(going)
 }

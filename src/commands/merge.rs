@@ -11,6 +11,7 @@ use crate::ui::cli::{MergeArgs, Shard};
 use crate::ui::error::{Error, ExitCode};
 use base::name::is_name;
 use reading::plain_file;
+use record::hold::Hold;
 use record::merge::{MergeError, Part, merge};
 use record::{MachineUsed, ProjectRoot, Record, provenance};
 use report::Format;
@@ -22,7 +23,9 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for text in &arguments.records {
         let (name, path) = named(&place, text);
         if place.record(path).is_some() || !Path::new(path).is_dir() {
-            parts.extend(parts_of(&place, records::open(&place, path)?, name)?);
+            let record = records::open(&place, path)?;
+            Hold::check_free(&record.folder)?;
+            parts.extend(parts_of(&place, record, name)?);
             continue;
         }
         is_of_shards = true;

@@ -1,12 +1,12 @@
 //! `perfrun run`: validate, plan, measure, report.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::admission::{Admission, Wishes};
 use super::earlier::report_of_this_machine;
 use super::forecast::forecasts;
 use super::once::{self, Earlier};
-use super::records::{self, was_measured};
+use super::records::was_measured;
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
@@ -22,8 +22,9 @@ use files::scratch::Scratch;
 use judge::summary::LEAST_RUNS;
 use prepare::runtime;
 use reading::plain_file;
+use record::hold::Hold;
 use record::provenance::{self, Facts};
-use record::{LATEST, LocalPaths, Outcome, ProjectRoot, Record};
+use record::{LocalPaths, Outcome, ProjectRoot, Record};
 use report::format::percent;
 use spec::Loaded;
 use worker::Interrupts;
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
             return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
         }
         Some(None) if paths.is_empty() => {
-            let newest = records::find(&ProjectRoot::here()?, LATEST)?;
+            let newest = unfinished(&ProjectRoot::here()?, None)?;
             return resume(&newest, arguments, &super::interrupts()?, ui);
         }
         Some(None) | None => {}
@@ -82,10 +83,7 @@ pub(super) fn one(
     ui: &Ui,
 ) -> Result<ExitCode, Error> {
     if arguments.resume.is_some() {
-        let name = &loaded.experiment.name;
-        let folder = place.newest_unfinished(name).ok_or_else(|| {
-            Error::refused(format!("no unfinished record of `{name}`"), "run it without --resume to begin a new one")
-        })?;
+        let folder = unfinished(place, Some(&loaded.experiment.name))?;
         return resume(&folder, arguments, interrupts, ui);
     }
     let mut prepared = run::prepare(&loaded.experiment)?;
@@ -126,6 +124,23 @@ pub(super) fn one(
     execute(job, place, target, arguments, interrupts, (&admission, ui))
 }
 
+/// The newest record that `run` did not complete.
+fn unfinished(place: &ProjectRoot, experiment: Option<&str>) -> Result<PathBuf, Error> {
+    place.newest_unfinished(experiment, &host::describe()).ok_or_else(|| {
+        let of = experiment.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        let message = format!("`perfrun run` left no unfinished record{of}");
+        Error::refused(message, "run it without --resume to begin a new one; `perfrun list` shows all records")
+    })
+}
+
+/// Takes up a record, which nobody else may go on with meanwhile, as it is now.
+fn take_up(folder: &Path) -> Result<(Record, Hold), Error> {
+    let hold = Hold::take(folder)?;
+    let record = Record::open(folder)?;
+    check_unfinished(&record)?;
+    Ok((record, hold))
+}
+
 /// Resumes the unfinished record of an earlier start, or reports the complete one; `None` if there is neither.
 fn once(
     loaded: &Loaded,
@@ -146,9 +161,8 @@ fn once(
             Ok(Some(outcome(&record).worst(goals)))
         }
         Some(Earlier::Unfinished(folder)) => {
-            let record = Record::open(&folder)?;
-            let Admission { libraries, command, executable, .. } = admission;
-            let mut job = run::resume(record, libraries, command.clone(), executable.clone())?;
+            let Admission { libraries, session, executable, .. } = admission;
+            let mut job = run::resume(take_up(&folder)?, libraries, session.clone(), executable.clone())?;
             job.spread = known_spread(place, &loaded.experiment.name);
             let target = target.clone();
             execute(job, place, target, arguments, interrupts, (admission, ui)).map(Some)
@@ -167,6 +181,25 @@ fn wishes(arguments: &RunArgs) -> Wishes<'_> {
 
 fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) -> Result<ExitCode, Error> {
     let record = Record::open(folder)?;
+    check_unfinished(&record)?;
+    run::check_format(&record)?;
+    let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
+    let place = ProjectRoot::of(&absolute)?;
+    let mut experiment = record.manifest.experiment.clone();
+    LocalPaths::read(&record.folder)?.restore(&mut experiment);
+    let admission = Admission::ask(&experiment, &record.manifest.plan, wishes(arguments), &place, interrupts, ui)?;
+    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
+    let target = super::report::target_of_record(&place, &record, arguments);
+    let Admission { libraries, session, executable, .. } = &admission;
+    // Anew: another perfrun may have gone on with it while this one waited.
+    let mut job = run::resume(take_up(folder)?, libraries, session.clone(), executable.clone())?;
+    job.spread = known_spread(&place, &experiment.name);
+    execute(job, &place, target, arguments, interrupts, (&admission, ui))
+}
+
+/// There is something left to measure.
+fn check_unfinished(record: &Record) -> Result<(), Error> {
+    let folder = &record.folder;
     if record.manifest.findings.complete {
         let message = format!("{} is complete", folder.display());
         let cut = record.manifest.findings.budget.filter(|budget| budget.runs < budget.wanted);
@@ -179,19 +212,7 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
         };
         return Err(Error::refused(message, help));
     }
-    run::check_format(&record)?;
-    let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
-    let place = ProjectRoot::of(&absolute)?;
-    let mut experiment = record.manifest.experiment.clone();
-    LocalPaths::read(&record.folder)?.restore(&mut experiment);
-    let plan = &record.manifest.plan;
-    let admission = Admission::ask(&experiment, plan, wishes(arguments), &place, interrupts, ui)?;
-    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
-    let target = super::report::target_of_record(&place, &record, arguments);
-    let Admission { libraries, command, executable, .. } = &admission;
-    let mut job = run::resume(record, libraries, command.clone(), executable.clone())?;
-    job.spread = known_spread(&place, &experiment.name);
-    execute(job, &place, target, arguments, interrupts, (&admission, ui))
+    Ok(())
 }
 
 fn execute(

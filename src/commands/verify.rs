@@ -38,7 +38,7 @@ pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitC
         return Err(Error::refused(absence.reason, absence.remedy.unwrap_or_else(|| needs(&device))));
     }
     let (library, plugin) = libraries(&device, arguments, ui)?;
-    let Some(_lock) = admission::lock("doctor --verify", false, &interrupts, ui)? else {
+    let Some(_turn) = admission::lock("doctor --verify", false, &interrupts, ui)? else {
         return Ok(ExitCode::Interrupted);
     };
     let executable = admission::executable()?;

@@ -13,7 +13,7 @@ use super::files::{changed_input, changed_model};
 use super::model::PreparedModel;
 use super::prepare::{Prepared, prepare};
 use super::provenance::{
-    describe_data, describe_libraries, describe_library, describe_model, describe_program, hash_files, session,
+    describe_data, describe_libraries, describe_library, describe_model, describe_program, hash_files,
 };
 use base::machine::host::{self, Host};
 use base::machine::kernel::Kernel;
@@ -21,9 +21,12 @@ use base::privacy::without_home;
 use experiment::{Design, Experiment};
 use files::digest;
 use prepare::runtime::Libraries;
+use record::hold::Hold;
 use record::provenance;
 use record::revision::{self, NoRevision};
-use record::{DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, SpecSource};
+use record::{
+    DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, Session, SpecSource,
+};
 use spec::Loaded;
 use worker::backend;
 
@@ -43,8 +46,8 @@ pub struct Provenance<'a> {
     pub others_cpus: f64,
     /// What workers open; nothing with the mock backend.
     pub libraries: &'a Libraries,
-    /// The command line.
-    pub command: String,
+    /// This invocation.
+    pub session: Session,
     /// A quick look.
     pub quick: bool,
     /// The perfrun executable.
@@ -65,7 +68,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         host,
         others_cpus,
         libraries,
-        command,
+        session,
         quick,
         executable,
     } = provenance;
@@ -141,8 +144,9 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         quick,
         findings: PassFindings::default(),
     };
-    let record = Record::create(folder, manifest, session(command), &local)?;
-    Ok(Job::new(record, models, libraries.clone(), local.spec_folder, executable))
+    let record = Record::create(folder, manifest, session, &local)?;
+    let hold = Hold::take(&record.folder)?;
+    Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -168,9 +172,9 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
 ///
 /// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
 pub(crate) fn resume(
-    mut record: Record,
+    (mut record, hold): (Record, Hold),
     libraries: &Libraries,
-    command: String,
+    session: Session,
     executable: PathBuf,
 ) -> Result<Job, PrepareError> {
     let mut experiment = record.manifest.experiment.clone();
@@ -185,9 +189,9 @@ pub(crate) fn resume(
     if prepared.core_sets != record.manifest.core_sets {
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
-    record.begin_session(session(command))?;
+    record.begin_session(session)?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    let mut job = Job::new(record, models, libraries.clone(), local.spec_folder, executable);
+    let mut job = Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable);
     analyses::replay(&mut job);
     Ok(job)
 }

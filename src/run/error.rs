@@ -9,6 +9,7 @@ use base::wording::{list, some};
 use onnx::{OnnxError, ShapeError};
 use plan::PlanError;
 use record::StoreError;
+use record::hold::InUse;
 
 /// Why an experiment cannot be carried out on this host.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -64,6 +65,10 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// Another perfrun measures into the record.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    InUse(#[from] InUse),
     /// A record that cannot be taken up, because it would mix two things in one.
     #[error("cannot resume {record}: {what} has changed")]
     #[diagnostic(help("start a new record: run the specification without --resume"))]

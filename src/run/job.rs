@@ -17,6 +17,7 @@ use onnx::precision::ProviderClass;
 use onnx::{Resolved, ResolvedTensor, ShapeError};
 use plan::{Cell, CellId, Plan};
 use prepare::runtime::Libraries;
+use record::hold::Hold;
 use record::{Arm, Manifest, Outcome, Record, StoredRun};
 use worker::backend::{self, Failure, FailureKind, Kind};
 
@@ -25,6 +26,8 @@ use worker::backend::{self, Failure, FailureKind, Kind};
 pub struct Job {
     /// Its runs are those that have an outcome.
     record: Record,
+    /// Nobody else adds to the record.
+    _hold: Hold,
     /// The models, by index on their axis.
     pub models: Vec<PreparedModel>,
     /// What workers open; nothing with the mock backend.
@@ -93,7 +96,7 @@ pub struct VariantKey {
 impl Job {
     /// A job that goes on where the record's runs end.
     pub fn new(
-        record: Record,
+        (record, hold): (Record, Hold),
         models: Vec<PreparedModel>,
         libraries: Libraries,
         spec_folder: PathBuf,
@@ -108,6 +111,7 @@ impl Job {
         let monitors = backend::of(&experiment.backend).monitors(&experiment.devices);
         let mut job = Job {
             record,
+            _hold: hold,
             models,
             libraries,
             variant_files: BTreeMap::new(),

@@ -43,6 +43,7 @@ pub(crate) use job::Job;
 pub(crate) use model::is_same_file;
 pub(crate) use passes::Observation;
 pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use provenance::this_invocation;
 pub(crate) use session::Session;
 
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ use base::metric::{self, Metric};
 use device::{Gpu, is_slowed_for_heat};
 use experiment::Design;
 pub(crate) use record::Preview;
-use record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun};
+use record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun, journal};
 use worker::Interrupts;
 
 /// How an execution ended.
@@ -143,6 +144,7 @@ fn measure_blocks(
 ) -> Result<(), RunError> {
     let design = job.measure().design;
     let whole = whole_blocks(job);
+    job.manifest().environment().on_machine(|| job.record().sync()).transpose()?;
     // What earlier sessions took for a run, until this one has seen one.
     let measured = job.runs_of_blocks().count() as u32;
     let mut of_a_run = before.checked_div(measured);
@@ -171,6 +173,7 @@ fn measure_blocks(
         }
         // A block of an earlier session passes in no time.
         of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
+        sync(job, number)?;
         analyses::analyse(job, number + 1);
         if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
@@ -183,6 +186,12 @@ fn measure_blocks(
         session.emit(&Event::BlockEnded { manifest, runs, done, blocks, going_on: &going_on, groups });
     }
     Ok(())
+}
+
+/// The runs of a block survive a loss of power. Between blocks that disturbs none of them; a script's take no time.
+fn sync(job: &Job, block: u32) -> Result<(), StoreError> {
+    let runs = job.runs().iter().rev().filter(|run| run.arm != Arm::Pilot && run.block == block);
+    job.manifest().environment().on_machine(|| journal::sync_block(job.folder(), runs)).unwrap_or(Ok(()))
 }
 
 /// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.

@@ -15,7 +15,7 @@ use prepare::runtime::{Libraries, Library};
 use record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Session};
 
 /// This invocation, which `command` began.
-pub(super) fn session(command: String) -> Session {
+pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Session {
     // Two sessions on one boot share what a reboot changes; the hash alone says so and nothing else.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
     let now = jiff::Timestamp::now();
@@ -25,6 +25,7 @@ pub(super) fn session(command: String) -> Session {
         boot: boot.map(|id| digest::of_text(id.trim())[..8].to_owned()),
         command,
         perfrun: env!("CARGO_PKG_VERSION").to_owned(),
+        not_alone,
     }
 }
 

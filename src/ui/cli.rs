@@ -57,7 +57,8 @@ Exit codes:
 {}
 Environment:
   PERFRUN_CACHE    runtimes, models and conversions (default: $XDG_CACHE_HOME/perfrun or ~/.cache/perfrun)
-  PERFRUN_LOCK     the file by which measuring processes wait for each other (default: /dev/shm/perfrun.lock)
+  PERFRUN_LOCK     the file that one perfrun at a time holds while it measures, or `none`
+                   to measure beside others (default: /dev/shm/perfrun.lock)
   PERFRUN_WAIT     how long to wait for a quiet machine (default: 30s)
   ORT_DYLIB_PATH   the ONNX Runtime library to use
   NO_COLOR         turns colour off; CLICOLOR_FORCE=1 turns it on where there is no terminal",

@@ -18,6 +18,7 @@ use prepare::models::ObtainError;
 use prepare::runtime::RuntimeError;
 use reading::plain_file;
 use record::StoreError;
+use record::hold::InUse;
 use report::{ReportError, TemplateError};
 use spec::SpecError;
 use table::TableError;
@@ -79,6 +80,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Lock(#[from] LockError),
+    /// A record that another perfrun measures into.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    InUse(#[from] InUse),
     /// What is asked for cannot be done; the user can mend it.
     #[error("{message}")]
     Refused {

@@ -549,7 +549,7 @@ fn what_is_no_file_is_not_replaced_by_one() {
 fn what_would_measure_or_lose_more_than_is_asked_for_is_refused() {
     let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
     let refused = place.run(&["run", "--resume"]).expect_code(2);
-    assert!(refused.stderr.contains("there is no record `latest`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("left no unfinished record"), "{}", refused.stderr);
     place.run(&["x.yaml", "--resume", "--dry-run"]).expect_code(2);
     place.write("y.yaml", "backend: mock\nmodels: [m]\nruns: 2\n");
     let refused = place.run(&["x.yaml", "y.yaml", "--output", "out"]).expect_code(2);
@@ -557,5 +557,5 @@ fn what_would_measure_or_lose_more_than_is_asked_for_is_refused() {
     assert!(!place.path("out").exists());
     place.run(&["x.yaml"]).expect_code(0);
     let refused = place.run(&["run", "--resume"]).expect_code(2);
-    assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("left no unfinished record"), "{}", refused.stderr);
 }

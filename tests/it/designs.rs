@@ -9,7 +9,7 @@ use base::metric::{LATENCY, THROUGHPUT, TIME_TO_STEADY};
 use judge::compare::judge;
 use judge::summary::summarize;
 use perfrun::internals::run::{Provenance, create, prepare};
-use record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, StoredRun};
+use record::{Arm, LocalPaths, Outcome, ProjectRoot, Record, Session, StoredRun};
 use rustix::process::Signal;
 use statistics::{Verdict, paired_slice_ratio};
 
@@ -35,7 +35,13 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
         host: base::machine::host::describe(),
         others_cpus: 0.0,
         libraries: &Default::default(),
-        command: "perfrun x.yaml".to_owned(),
+        session: Session {
+            started: "2026-11-20T10:11:12Z".to_owned(),
+            boot: None,
+            command: "perfrun x.yaml".to_owned(),
+            perfrun: "0.1.0".to_owned(),
+            not_alone: None,
+        },
         quick: false,
         executable: PathBuf::new(),
     };

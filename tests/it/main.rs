@@ -25,6 +25,7 @@ mod devices;
 mod diff;
 mod docs;
 mod foreign_text;
+mod holding;
 mod inputs;
 mod judging;
 mod keeping;

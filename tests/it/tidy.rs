@@ -296,7 +296,7 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
 
 /// The files that open others without `reading::plain_file`, and why that cannot hang: only what perfrun itself wrote or holds, or
 /// the kernel's own files.
-const OPENERS: [&str; 13] = [
+const OPENERS: [&str; 15] = [
     // Unpacked, or hashed, by perfrun a moment before.
     "src/commands/archive.rs",
     "src/commands/diff/revision_files.rs",
@@ -312,6 +312,10 @@ const OPENERS: [&str; 13] = [
     "crates/files/src/scratch.rs",
     // It refuses them.
     "crates/reading/src/plain_file.rs",
+    // For a lock, which some file systems give to writers alone.
+    "crates/record/src/hold.rs",
+    // Folders too, to wait for the disk.
+    "crates/record/src/lib.rs",
     // What ONNX Runtime wrote into a folder of perfrun's own.
     "crates/worker/src/backend/onnxruntime/profile.rs",
     // `/proc` and `/sys`.

@@ -1,7 +1,7 @@
 //! One file a run, written as soon as the run has an outcome and before the next one starts.
 //!
-//! Safe against the death of any process, not against loss of power: there is no fsync, which would disturb the next
-//! run's measurement.
+//! Safe against the death of any process at once, and against loss of power from the end of its block on: [`sync_block`] waits for
+//! the disk while nothing is measured.
 
 use std::fs;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, StoreError, read_versioned, write_whole};
+use super::{FORMAT, StoreError, read_versioned, sync, write_whole};
 use base::metric;
 use device::Point;
 use plan::CellId;
@@ -206,8 +206,23 @@ impl StoredRun {
     }
 }
 
+/// Waits until the runs of a block are on disk.
+///
+/// # Errors
+///
+/// What the operating system says.
+pub fn sync_block<'a>(record: &Path, runs: impl IntoIterator<Item = &'a StoredRun>) -> Result<(), StoreError> {
+    let file = |run: &StoredRun| folder(record).join(format!("{}.json", StoredRun::stem(run.cell, run.arm, run.run)));
+    runs.into_iter().map(file).chain([folder(record)]).try_for_each(|path| sync(&path))
+}
+
 /// The name of the journal's folder.
 pub(super) const FOLDER: &str = "journal";
+
+/// Whether a path below a record's folder is in its journal.
+pub(super) fn is_in(path: &str) -> bool {
+    Path::new(path).starts_with(FOLDER)
+}
 
 /// The journal of a record.
 pub fn folder(record: &Path) -> PathBuf {

@@ -11,6 +11,7 @@ pub mod columns;
 pub mod findings;
 pub mod found;
 pub mod git;
+pub mod hold;
 pub mod journal;
 mod known;
 pub mod local;
@@ -240,17 +241,85 @@ impl Record {
         self.manifest.findings.keep_budget(&self.folder, budget)
     }
 
+    /// Waits until what the record says of itself so far is on disk, and that it is there.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    pub fn sync(&self) -> Result<(), StoreError> {
+        RealDisk.sync(&self.folder)?;
+        self.folder.parent().map_or(Ok(()), sync)
+    }
+
     /// Replaces the journal by Parquet files and marks the record as complete.
     ///
-    /// The journal is removed last, so that a kill at any moment leaves one readable form.
+    /// The journal is removed last, when everything else is on disk, so that a kill or a loss of power at any moment leaves one
+    /// readable form.
     ///
     /// # Errors
     ///
     /// When a file cannot be written; the journal is then still there.
     pub fn complete(&mut self) -> Result<(), StoreError> {
+        self.complete_on(&mut RealDisk)
+    }
+
+    /// As [`Record::complete`], on this disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`Record::complete`].
+    pub fn complete_on(&mut self, disk: &mut impl Disk) -> Result<(), StoreError> {
         columns::write(self)?;
+        disk.sync(&self.folder)?;
         self.manifest.findings.complete(&self.folder)?;
-        journal::remove(&self.folder)
+        disk.sync(&self.folder)?;
+        disk.remove_journal(&self.folder)
+    }
+}
+
+/// What survives a loss of power.
+pub trait Disk {
+    /// Waits until everything that stands in a record's folder beside its journal is on disk, names too.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    fn sync(&mut self, record: &Path) -> Result<(), StoreError>;
+
+    /// The last step.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system says.
+    fn remove_journal(&mut self, record: &Path) -> Result<(), StoreError>;
+}
+
+struct RealDisk;
+
+impl Disk for RealDisk {
+    fn sync(&mut self, record: &Path) -> Result<(), StoreError> {
+        archive::files_of_record(record)
+            .iter()
+            .filter(|name| !journal::is_in(name))
+            .map(|name| record.join(name))
+            .chain([record.join("passes"), record.to_owned()])
+            .filter(|path| path.exists())
+            .try_for_each(|path| sync(&path))
+    }
+
+    fn remove_journal(&mut self, record: &Path) -> Result<(), StoreError> {
+        journal::remove(record)
+    }
+}
+
+/// Waits until a file or a folder is on disk.
+fn sync(path: &Path) -> Result<(), StoreError> {
+    match File::open(path).and_then(|file| file.sync_all()) {
+        // Some network file systems cannot.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput || error.kind() == io::ErrorKind::Unsupported => {
+            Ok(())
+        }
+        done => done.map_err(|source| StoreError::Write { path: path.to_owned(), source }),
     }
 }
 

@@ -198,6 +198,11 @@ impl Manifest {
         names.join(Manifest::BETWEEN_MACHINES)
     }
 
+    /// Whether `run` measured it, which others begin as they are asked: their restrictions are no flags of `run`.
+    pub fn is_of_run(&self) -> bool {
+        self.restrictions.iter().all(|restriction| restriction.starts_with("--"))
+    }
+
     /// What is known of a host, of each machine.
     pub fn hosts(&self) -> Vec<&Host> {
         match self.machines.as_slice() {

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Manifest, StoreError};
+use super::{Manifest, StoreError, provenance};
+use base::machine::host::Host;
 
 /// What stands for the newest record.
 pub const LATEST: &str = "latest";
@@ -143,15 +144,22 @@ impl ProjectRoot {
         records
     }
 
-    /// The newest record of an experiment that is not complete, or that cannot be read: whoever opens it is told why.
-    pub fn newest_unfinished(&self, experiment: &str) -> Option<PathBuf> {
-        let mut folders: Vec<PathBuf> =
-            fs::read_dir(self.records(experiment)).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        folders.sort();
-        folders.into_iter().rev().find(|folder| match Manifest::read(folder) {
-            Ok(manifest) => !manifest.findings.complete,
-            Err(error) => !matches!(error, StoreError::NotARecord { .. }),
-        })
+    /// The newest record of an experiment, or of any, that `run` did not complete, or that cannot be read: whoever opens it is
+    /// told why. One of this machine comes before those that were imported.
+    pub fn newest_unfinished(&self, experiment: Option<&str>, host: &Host) -> Option<PathBuf> {
+        let here = provenance::machine(host);
+        let is_of = |folder: &PathBuf| experiment.is_none_or(|name| folder.starts_with(self.records(name)));
+        let is_here = |of: &Manifest| provenance::differences(&provenance::machine(&of.host), &here).is_empty();
+        let mut elsewhere = None;
+        for folder in self.all_records().into_iter().rev().filter(is_of) {
+            match Manifest::read(&folder) {
+                Ok(manifest) if manifest.findings.complete || !manifest.is_of_run() => {}
+                Ok(manifest) if !is_here(&manifest) => elsewhere = elsewhere.or(Some(folder)),
+                Err(StoreError::NotARecord { .. }) => {}
+                Ok(_) | Err(_) => return Some(folder),
+            }
+        }
+        elsewhere
     }
 }
 
@@ -174,7 +182,11 @@ mod tests {
                 fs::write(records.join(name).join(Manifest::FILE), text).expect("writable");
             }
         }
-        assert_eq!(place.newest_unfinished("x"), Some(records.join("2")), "3 is no record");
+        assert_eq!(
+            place.newest_unfinished(Some("x"), &base::machine::host::describe()),
+            Some(records.join("2")),
+            "3 is no record"
+        );
     }
 
     #[test]
@@ -211,6 +223,6 @@ mod tests {
         assert_ne!(first, second);
         assert!(first.file_name().is_some_and(|name| name.to_string_lossy().starts_with("20231114T221320Z-")));
         assert_eq!(fs::read_to_string(folder.path().join(".perfrun/.gitignore")).expect("written"), "*\n");
-        assert_eq!(place.newest_unfinished("x"), None);
+        assert_eq!(place.newest_unfinished(None, &base::machine::host::describe()), None);
     }
 }

@@ -45,11 +45,10 @@ pub(super) fn verify(folder: &Path, sums: &Sums) -> Result<(), StoreError> {
 
 /// The files that are summed. A journal may still stand there, where perfrun was killed before it removed it.
 fn summed(folder: &Path) -> impl Iterator<Item = String> {
-    let journal = format!("{}/", journal::FOLDER);
     files_of_record(folder)
         .into_iter()
         .map(|path| path.replace(std::path::MAIN_SEPARATOR, "/"))
-        .filter(move |path| path != COMPLETE && !path.starts_with(&journal))
+        .filter(|path| path != COMPLETE && !journal::is_in(path))
 }
 
 fn sum(folder: &Path, path: &str) -> Result<String, StoreError> {

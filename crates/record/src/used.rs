@@ -128,4 +128,7 @@ pub struct Session {
     pub command: String,
     /// Version of perfrun.
     pub perfrun: String,
+    /// Why other perfruns may have measured on the machine at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_alone: Option<String>,
 }

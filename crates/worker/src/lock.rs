@@ -1,13 +1,13 @@
 //! One real measurement on a machine at a time.
 //!
 //! An advisory lock on a file that every user of the machine can open; its text says who holds it. The kernel releases
-//! it with the process, so a lock is never stale.
+//! it with the process, so a lock is never stale. Where the file cannot be opened, each user has one of their own.
 //!
 //! Those who wait for it take turns: each holds a file of its own beside the lock, named after the time at which it came, and
 //! only the first of them may take the lock. Such a file is locked too, so that a waiter that died holds up none of the
 //! others.
 
-use std::fs::{DirEntry, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{DirEntry, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
+use base::printable::printable;
 use reading::plain_file;
 
 /// Held while measuring with a real backend.
@@ -29,14 +30,15 @@ pub struct MachineLock {
 pub enum LockError {
     /// Another perfrun measures.
     #[error("another perfrun is measuring on this machine: {holder}")]
-    #[diagnostic(help("leave out --no-wait to wait for it"))]
+    #[diagnostic(help(
+        "leave out --no-wait to wait for it; PERFRUN_LOCK=none measures beside it, and the record says so"
+    ))]
     Held {
-        /// What the lock's file says.
+        /// What the lock's file says, or the kernel.
         holder: String,
     },
     /// The file cannot be used.
-    #[error("cannot use the machine's lock {path}")]
-    #[diagnostic(help("it keeps two perfruns from measuring at once; remove the file, or make its folder writable"))]
+    #[error("cannot open {path}")]
     Io {
         /// The file.
         path: PathBuf,
@@ -46,14 +48,40 @@ pub enum LockError {
     },
 }
 
-/// Where the lock lies: what `PERFRUN_LOCK` names, for containers that share a file of their machine; else memory-backed and
-/// the same for all users, in `/tmp` where that does not exist.
-pub fn path() -> PathBuf {
-    if let Some(named) = std::env::var_os("PERFRUN_LOCK").filter(|named| !named.is_empty()) {
-        return named.into();
+/// By which file this process waits for others.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// The lock's file; `None`: there is none, or none is wanted.
+    pub path: Option<PathBuf>,
+    /// Why others may measure at the same time.
+    pub not_shared: Option<String>,
+}
+
+/// What `PERFRUN_LOCK` says where nobody is to be waited for.
+const NONE: &str = "none";
+
+/// The file that all users share; where that cannot be opened, one of this user's.
+pub fn choose() -> Choice {
+    match std::env::var_os("PERFRUN_LOCK").filter(|named| !named.is_empty()) {
+        Some(named) if named == NONE => Choice { path: None, not_shared: Some(format!("PERFRUN_LOCK={NONE}")) },
+        named => usable(&named.map_or_else(usual_path, PathBuf::from)),
     }
+}
+
+/// Memory-backed and the same for all users, in `/tmp` where that does not exist.
+fn usual_path() -> PathBuf {
     let folder = ["/dev/shm", "/tmp"].into_iter().map(Path::new).find(|folder| folder.is_dir());
     folder.map_or_else(std::env::temp_dir, Path::to_path_buf).join("perfrun.lock")
+}
+
+fn usable(shared: &Path) -> Choice {
+    let Err(source) = open_shared(shared) else {
+        return Choice { path: Some(shared.to_owned()), not_shared: None };
+    };
+    let name = format!("perfrun-{}.lock", rustix::process::geteuid().as_raw());
+    let own = [shared.with_file_name(&name), std::env::temp_dir().join(&name)];
+    let why = format!("cannot open {}: {}", shared.display(), plain_file::plain(source));
+    Choice { path: own.into_iter().find(|path| open_shared(path).is_ok()), not_shared: Some(why) }
 }
 
 impl MachineLock {
@@ -70,7 +98,7 @@ impl MachineLock {
         match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let text = plain_file::text(path).unwrap_or_default();
+                let text = text_of_holder(&file, &plain_file::text(path).unwrap_or_default());
                 let queue = if before > 0 { format!("; {before} more waiting before this one") } else { String::new() };
                 return Err(LockError::Held { holder: in_words(&text, SystemTime::now()) + &queue });
             }
@@ -171,21 +199,53 @@ fn in_words(text: &str, now: SystemTime) -> String {
     }
 }
 
+/// What the lock's file says, if that process has the lock; else which process has it, where the kernel tells.
+fn text_of_holder(file: &File, text: &str) -> String {
+    let holders = file.metadata().map(|metadata| holders(&metadata)).unwrap_or_default();
+    let is_told = holders.iter().any(|pid| text.starts_with(&format!("process {pid},")));
+    let Some(pid) = holders.first().filter(|_| !is_told) else { return text.to_owned() };
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    format!("process {pid} ({})", printable(name.trim()))
+}
+
+/// The processes that hold an advisory lock on a file; empty where the kernel does not tell, or not in this container.
+pub fn holders(file: &Metadata) -> Vec<u32> {
+    let device = file.dev();
+    let id = format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), file.ino());
+    // `1: FLOCK  ADVISORY  WRITE 1234 00:1a:5 0 EOF`, with `->` before the type of one that waits.
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    let pid = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let is_flock = words.next() == Some("FLOCK");
+        let pid = words.nth(2)?.parse().ok().filter(|pid| *pid > 0)?;
+        (is_flock && words.next() == Some(&id)).then_some(pid)
+    };
+    locks.lines().filter_map(pid).collect()
+}
+
 /// Opens the file of the lock itself: not what a link there points to, no pipe, and nothing that has a second name. The kernel
-/// forbids to write to another user's file in a shared folder; one that can only be read locks as well.
+/// forbids to create what another user's file already is in a shared folder, and one that can only be read locks as well.
 fn open_shared(path: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let mut options = OpenOptions::new();
-    let created =
-        options.read(true).write(true).create(true).truncate(false).mode(0o666).custom_flags(flags).open(path);
-    let file = created.or_else(|_| OpenOptions::new().read(true).custom_flags(flags).open(path));
+    let open = |options: &mut OpenOptions| options.read(true).custom_flags(flags).open(path);
+    let file = open(OpenOptions::new().write(true)).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => match open(OpenOptions::new().write(true).create_new(true)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open(OpenOptions::new().write(true)),
+            created => created,
+        },
+        _ => open(&mut OpenOptions::new()).map_err(|_| error),
+    });
     let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
     let file = if is_link { Err(io::Error::other("it is a link; remove it")) } else { file }?;
     let metadata = file.metadata()?;
-    match metadata.is_file() && metadata.nlink() == 1 {
-        true => Ok(file),
-        false => Err(io::Error::other("it is no file of its own; remove it")),
+    if !metadata.is_file() || metadata.nlink() != 1 {
+        return Err(io::Error::other("it is no file of its own; remove it"));
     }
+    // The umask of whoever made it keeps nobody out.
+    if metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o666 != 0o666 {
+        let _as_it_is = file.set_permissions(Permissions::from_mode(0o666));
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -223,6 +283,38 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
         refused("no file of its own");
+    }
+
+    #[test]
+    fn no_umask_keeps_others_out_and_what_cannot_be_opened_has_a_name_of_its_own() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("lock");
+        fs::write(&path, "").expect("a file");
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("its own");
+        assert_eq!(usable(&path), Choice { path: Some(path.clone()), not_shared: None });
+        assert_eq!(path.metadata().expect("a file").mode() & 0o777, 0o666);
+        fs::remove_file(&path).expect("it can be removed");
+        fs::create_dir(&path).expect("a folder");
+        let choice = usable(&path);
+        let own = choice.path.expect("one of this user's");
+        assert_eq!((own.parent(), own.is_file()), (Some(folder.path()), true));
+        let why = choice.not_shared.expect("a reason");
+        assert!(why.starts_with("cannot open ") && why.contains("lock: "), "{why}");
+        let nowhere = usable(Path::new("/proc/perfrun/lock"));
+        assert!(nowhere.not_shared.is_some_and(|why| why.ends_with("No such file or directory")), "the first reason");
+    }
+
+    #[test]
+    fn who_holds_the_file_without_a_word_is_named_by_the_kernel() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("lock");
+        fs::write(&path, "process 1, experiment of yesterday").expect("a file");
+        let file = File::open(&path).expect("a file");
+        file.lock().expect("a free lock");
+        let Err(LockError::Held { holder }) = MachineLock::try_take(&path, "process 2", None) else { panic!("held") };
+        let own = format!("process {} (", std::process::id());
+        // A sandbox may have no /proc/locks.
+        assert!(holder.starts_with(&own) || holders(&file.metadata().expect("a file")).is_empty(), "{holder}");
     }
 
     #[test]

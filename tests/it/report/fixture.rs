@@ -479,6 +479,7 @@ fn findings(experiment: &Experiment, plan: &Plan) -> PassFindings {
             boot: Some("5ad0c0de".to_owned()),
             command: format!("perfrun experiments/{}.yaml", experiment.name),
             perfrun: "0.1.0".to_owned(),
+            not_alone: None,
         }],
         complete: true,
         ..PassFindings::default()

@@ -279,11 +279,11 @@ mod tests {
         assert_eq!((host.logical_cpus, host.allowed_cores, host.cpu_quota), (Some(8), Some(2), Some(1.5)));
         assert_eq!(host.governor.as_deref(), Some("performance, powersave"));
         assert_eq!((host.turbo, host.virtual_machine, host.smt), (Some(true), Some(true), None));
-        assert_eq!((host.aslr, host.clock_source, host.memory_nodes), (None, None, None));
+        assert_eq!((host.aslr, &host.clock_source, host.memory_nodes), (None, &None, None));
         assert_eq!(host.units, ["VNNI", "AVX2"]);
         assert!(!host.saturates_int8());
         assert!(Host { units: vec!["AVX2".to_owned()], ..host.clone() }.saturates_int8());
-        assert!(!Host { units: Vec::new(), ..host.clone() }.saturates_int8(), "an older record has none");
+        assert!(!Host { units: Vec::new(), ..host }.saturates_int8(), "an older record has none");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
         manifest.plan.product.idle_selectors.iter().map(|selector| format!("`matrix`: {selector} matched nothing."));
     let mut remarks: Vec<String> = idle.collect();
     remarks.extend(manifest.no_revision.iter().map(|none| format!("No commit was recorded: {}.", none.why)));
+    remarks.extend(not_alone(manifest));
     let weighed = &manifest.experiment.pareto;
     remarks.extend((!weighed.is_empty() && judged.tradeoffs.is_empty()).then(|| {
         let metrics: Vec<String> = weighed.iter().map(MetricReference::title).collect();
@@ -30,6 +31,18 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
     remarks
+}
+
+/// Why another perfrun may have measured at the same time.
+fn not_alone(manifest: &Manifest) -> Option<String> {
+    let why: BTreeSet<String> = manifest
+        .findings
+        .sessions
+        .iter()
+        .filter_map(|session| Some(without_home(session.not_alone.as_ref()?)))
+        .collect();
+    let told = list(&why.into_iter().collect::<Vec<_>>());
+    (!told.is_empty()).then(|| format!("Other perfruns may have measured on this machine at the same time ({told})."))
 }
 
 /// Cells whose largest rate is not the one that service times of a closed loop predict (method 7.3).

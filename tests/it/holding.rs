@@ -1,0 +1,154 @@
+//! A record in use is nobody else's, what was measured survives a loss of power, and nobody is kept from measuring.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use record::hold::Hold;
+use record::{Arm, Disk, Record, StoreError, archive, journal};
+
+use crate::designs::begin_in;
+use crate::support::{Done, Workplace};
+
+const SPEC: &str = "backend: mock\nmodels: [m]\nvariants: [a, { name: b, mock: { scale: 0.8 } }]\nruns: 5\n\
+                    measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 20 } }\n";
+
+#[test]
+fn a_record_that_is_measured_is_neither_resumed_nor_removed_nor_packed() {
+    let place = Workplace::with_spec(SPEC);
+    let folder = begin_in(&place);
+    let name = folder.to_str().unwrap();
+    let hold = Hold::take(&folder).unwrap();
+    let refused = |arguments: &[&str]| {
+        let done = place.run(arguments).expect_code(2);
+        assert!(done.stderr.contains("is being measured by process"), "{arguments:?}: {}", done.stderr);
+    };
+    refused(&["run", "--resume", name]);
+    refused(&["x.yaml", "--resume"]);
+    refused(&["x.yaml", "--once"]);
+    refused(&["export", name]);
+    refused(&["merge", name, name]);
+    assert!(place.run(&["list"]).expect_code(0).stdout.contains("being measured"));
+    let cleaned = place.run(&["clean", "--keep", "0", "--yes"]).expect_code(0);
+    assert!(cleaned.stdout.contains("nothing to remove"), "{}", cleaned.stdout);
+    drop(hold);
+    place.run(&["x.yaml", "--once"]).expect_code(0);
+    assert!(Record::open(&folder).unwrap().manifest.findings.complete);
+}
+
+#[test]
+fn two_resumptions_at_once_leave_one_whole_record() {
+    let place = Workplace::with_spec(SPEC);
+    let folder = begin_in(&place);
+    let start = || {
+        let mut command = place.command(&["run", "--resume", folder.to_str().unwrap()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [start(), start()];
+    let ended = both.map(|one| Done::from(one.wait_with_output().unwrap()));
+    let whole = ended.iter().filter(|done| done.code == 0).count();
+    let refused = |done: &Done| done.stderr.contains("is being measured") || done.stderr.contains("is complete");
+    assert!(
+        whole == 1 && ended.iter().any(|done| done.code == 2 && refused(done)),
+        "{} {}",
+        ended[0].stderr,
+        ended[1].stderr
+    );
+    let record = Record::open(&folder).unwrap();
+    assert_eq!(record.runs.iter().filter(|run| run.arm != Arm::Pilot).count(), 15, "two cells and a double");
+}
+
+#[test]
+fn a_bisection_and_an_imported_record_are_not_resumed_by_themselves() {
+    let place = Workplace::with_spec(SPEC);
+    let begun = |change: &dyn Fn(&mut serde_json::Value)| {
+        let folder = begin_in(&place);
+        let manifest = folder.join("manifest.json");
+        let mut value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&manifest).unwrap()).unwrap();
+        change(&mut value);
+        fs::write(manifest, value.to_string()).unwrap();
+        folder
+    };
+    let own = begun(&|_| {});
+    begun(&|manifest| manifest["restrictions"] = serde_json::json!(["bisect --from 1.2 --to 1.3"]));
+    begun(&|manifest| manifest["host"]["cpu"] = "another".into());
+    place.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(Record::open(&own).unwrap().manifest.findings.complete);
+    let done = place.run(&["x.yaml", "--resume"]).expect_code(2);
+    assert!(done.stderr.contains("has changed"), "the other machine's is named: {}", done.stderr);
+}
+
+/// A disk that keeps what was synchronised, as after a loss of power.
+struct Forgetful<'a> {
+    /// Where it keeps it.
+    kept: &'a Path,
+    runs: usize,
+}
+
+impl Forgetful<'_> {
+    fn check(&self, when: &str) {
+        let record = Record::open(self.kept).unwrap_or_else(|error| panic!("{when}: {error}"));
+        assert_eq!(record.runs.len(), self.runs, "{when}");
+    }
+}
+
+impl Disk for Forgetful<'_> {
+    fn sync(&mut self, record: &Path) -> Result<(), StoreError> {
+        self.check("before anything else was kept");
+        for name in archive::files_of_record(record).iter().filter(|name| !name.starts_with("journal")) {
+            let target = self.kept.join(name);
+            fs::create_dir_all(target.parent().unwrap()).unwrap();
+            fs::copy(record.join(name), target).unwrap();
+        }
+        self.check("with both");
+        Ok(())
+    }
+
+    fn remove_journal(&mut self, _: &Path) -> Result<(), StoreError> {
+        // The name goes at once: nothing waits for it.
+        fs::remove_dir_all(self.kept.join("journal")).unwrap();
+        self.check("without a journal");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_loss_of_power_while_a_record_is_completed_loses_no_run() {
+    let place = Workplace::with_spec(SPEC);
+    place.run(&["x.yaml"]).expect_code(0);
+    let folder = place.record_folder("x");
+    let whole = Record::open(&folder).unwrap();
+    // As it was before it was completed.
+    fs::create_dir_all(journal::folder(&folder)).unwrap();
+    whole.runs.iter().for_each(|run| run.write(&folder).unwrap());
+    let derived = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let of_completion =
+        |path: &PathBuf| path.ends_with("complete.json") || path.extension().is_some_and(|it| it == "parquet");
+    derived.filter(of_completion).for_each(|path| fs::remove_file(path).unwrap());
+    let kept = tempfile::tempdir().unwrap();
+    for name in archive::files_of_record(&folder) {
+        let target = kept.path().join(&name);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(folder.join(&name), target).unwrap();
+    }
+    let mut record = Record::open(&folder).unwrap();
+    assert!(!record.manifest.findings.complete);
+    record.complete_on(&mut Forgetful { kept: kept.path(), runs: whole.runs.len() }).unwrap();
+}
+
+#[test]
+fn a_lock_that_cannot_be_shared_keeps_nobody_from_measuring_and_the_record_says_so() {
+    let place = Workplace::with_spec(SPEC);
+    place.write("folder/file", "");
+    let with = |lock: &str| {
+        let mut command = place.command(&["x.yaml", "--once", "--output", "out"]);
+        command.env("PERFRUN_LOCK", lock);
+        let done = Done::from(command.output().unwrap()).expect_code(0);
+        assert!(done.stderr.contains("other perfruns may measure at the same time"), "{}", done.stderr);
+        place.read("out/report.md")
+    };
+    let folder = place.path("folder");
+    assert!(with(folder.to_str().unwrap()).contains("(cannot open "));
+    place.write("x.yaml", &format!("{SPEC}description: another\n"));
+    assert!(with("none").contains("may have measured on this machine at the same time (PERFRUN_LOCK=none)"));
+}

@@ -3,12 +3,21 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use perfrun::commands;
+use perfrun::commands::{self, limits};
 use perfrun::ui::{Ui, cli};
+use worker::variables;
 
 fn main() -> ExitCode {
     report_full_files();
+    // Where it cannot be started anew, polars starts as many threads as it is told to.
+    let _as_it_is = variables::keep_from_this_process();
     let ui = Ui::detect();
+    // Parsing takes the most stack.
+    if let Err(error) = limits::check() {
+        let code = error.exit_code();
+        ui.error(error.into());
+        return code.into();
+    }
     match cli::parse(std::env::args_os()) {
         Ok(cli) => match commands::dispatch(cli.command, &ui.verbose(cli.verbose)) {
             Ok(code) => code.into(),

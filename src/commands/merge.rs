@@ -96,7 +96,7 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
     // The name of the new record is part of it, and nothing is written before it is known that it can be made.
     merge(parts, String::new()).map_err(refused)?;
     let experiment = &parts[0].manifest.experiment.name;
-    let folder = place.new_record(experiment, &jiff::Timestamp::now())?;
+    let folder = place.new_record(experiment, &record::now())?;
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (manifest, runs) = merge(parts, name).map_err(refused)?;
     let record = Record::write(folder, manifest, runs)?;

@@ -16,6 +16,7 @@ mod history;
 mod init;
 mod inspect;
 mod libraries;
+pub mod limits;
 mod list;
 mod look;
 mod measure;
@@ -42,8 +43,6 @@ mod validate;
 mod verify;
 mod zoo;
 
-use rustix::process::{Resource, getrlimit};
-
 use crate::ui::Ui;
 use crate::ui::cli;
 use crate::ui::cli::{Command, CompletionsArgs, SchemaArgs, SchemaName};
@@ -59,7 +58,7 @@ use worker::Interrupts;
 /// What ended it; the caller prints it and exits with its code.
 pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
     if !matches!(command, Command::Worker) {
-        check_address_space()?;
+        limits::size_pool()?;
     }
     match command {
         Command::Run(arguments) => {
@@ -108,20 +107,6 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
     }
 }
 
-/// Rust ends a program whose memory runs out by a signal, in the middle of whatever it does. Where a limit makes that
-/// certain, it is said beforehand.
-fn check_address_space() -> Result<(), Error> {
-    /// What `run` and `report` of a small record were seen to need, and some: 80 MiB.
-    const LEAST_MIB: u64 = 128;
-    match getrlimit(Resource::As).current.map(|bytes| bytes >> 20) {
-        Some(limit) if limit < LEAST_MIB => {
-            let message = format!("the address space is limited to {limit} MiB (`ulimit -v`)");
-            Err(Error::refused(message, format!("perfrun needs at least {LEAST_MIB} MiB, and more for models")))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn schema(name: SchemaName) -> String {
     match name {
         SchemaName::Experiment => spec::schema_text(),
@@ -150,7 +135,7 @@ fn json_text<T: serde::Serialize>(value: &T) -> Result<String, Error> {
 
 /// Ctrl-C, caught from now on.
 fn interrupts() -> Result<Interrupts, Error> {
-    Interrupts::catch().map_err(|source| Error::attempt("cannot catch signals", source))
+    Interrupts::catch(ExitCode::Interrupted.number()).map_err(|source| limits::cannot_start_threads(&source))
 }
 
 /// Prints data and ends well.

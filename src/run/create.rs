@@ -97,7 +97,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
             (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
         }
     };
-    let started = jiff::Timestamp::now();
+    let started = record::now();
     let folder = place.new_record(&experiment.name, &started)?;
     info!("record: {}", folder.display());
     let stored = relative_paths(experiment, place);

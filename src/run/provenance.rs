@@ -18,7 +18,7 @@ use record::{DatasetFile, InferenceCost, ModelFile, ProjectRoot, RuntimeUsed, Se
 pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Session {
     // Two sessions on one boot share what a reboot changes; the hash alone says so and nothing else.
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
-    let now = jiff::Timestamp::now();
+    let now = record::now();
     let started = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
     Session {
         started: started.to_string(),

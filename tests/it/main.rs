@@ -24,6 +24,7 @@ mod designs;
 mod devices;
 mod diff;
 mod docs;
+mod ending;
 mod foreign_text;
 mod holding;
 mod inputs;

@@ -67,7 +67,7 @@ pub(super) fn read(
 fn write_table(path: &Path, table: Result<Table, TableError>) -> Result<(), StoreError> {
     let failed = |error: TableError| StoreError::Write { path: path.to_owned(), source: std::io::Error::other(error) };
     let table = table.map_err(failed)?;
-    write_with(path, |file| table.to_parquet(file).map_err(std::io::Error::other))
+    write_with(path, |file| table.to_parquet(file))
 }
 
 fn read_table(

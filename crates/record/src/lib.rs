@@ -45,7 +45,7 @@ pub use journal::{Arm, Outcome, StoredRun};
 pub use local::LocalPaths;
 pub use manifest::Manifest;
 pub use profiled::Profiled;
-pub use project_root::{LATEST, ProjectRoot};
+pub use project_root::{LATEST, ProjectRoot, now};
 pub use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
 pub use used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, Session, SpecSource};
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::{Manifest, StoreError, provenance};
 use base::machine::host::Host;
@@ -163,6 +164,15 @@ impl ProjectRoot {
     }
 }
 
+/// The time; where the clock of the machine stands beyond all calendars, the last one that they have.
+pub fn now() -> jiff::Timestamp {
+    in_calendar(SystemTime::now())
+}
+
+fn in_calendar(time: SystemTime) -> jiff::Timestamp {
+    jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::MAX)
+}
+
 fn create_folder(path: &Path) -> Result<(), StoreError> {
     fs::create_dir_all(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
@@ -187,6 +197,15 @@ mod tests {
             Some(records.join("2")),
             "3 is no record"
         );
+    }
+
+    #[test]
+    fn a_clock_of_the_year_12000_names_a_record_too() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let place = ProjectRoot { root: folder.path().to_owned() };
+        let far = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(316_516_500_000);
+        let record = place.new_record("x", &in_calendar(far)).expect("writable");
+        assert!(record.file_name().is_some_and(|name| name.to_string_lossy().starts_with("99991230T")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::ReportError;
 use judge::results::{self, Results, tidy};
+use table::TableError;
 
 /// A file format of a report.
 struct Known {
@@ -72,7 +73,7 @@ static FORMATS: [Known; 9] = [
         meaning: "results.parquet, as results.csv but typed",
         source: Source::Results(|results| {
             let mut bytes = Vec::new();
-            tidy(results)?.to_parquet(&mut bytes)?;
+            tidy(results)?.to_parquet(&mut bytes).map_err(|error| TableError(error.to_string()))?;
             Ok(bytes)
         }),
         when: When::Asked,

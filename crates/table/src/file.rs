@@ -95,11 +95,14 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// What polars reports.
-    pub fn to_parquet(&self, into: impl io::Write) -> Result<(), TableError> {
+    /// What the writer or polars reports.
+    pub fn to_parquet(&self, into: impl io::Write) -> io::Result<()> {
         let mut frame = self.frame.clone();
-        ParquetWriter::new(into).with_compression(ParquetCompression::Snappy).finish(&mut frame)?;
-        Ok(())
+        let mut into = Remembering { into, failed: None };
+        match ParquetWriter::new(&mut into).with_compression(ParquetCompression::Snappy).finish(&mut frame) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(into.failed.unwrap_or_else(|| io::Error::other(error))),
+        }
     }
 
     /// The text of a CSV file with a line of names; what is missing is empty.
@@ -118,6 +121,34 @@ impl Table {
         }
         let bytes = writer.into_inner().map_err(|error| failed(&error))?;
         String::from_utf8(bytes).map_err(|error| failed(&error))
+    }
+}
+
+/// A writer that keeps why it failed, of which polars tells nothing.
+struct Remembering<W> {
+    into: W,
+    failed: Option<io::Error>,
+}
+
+impl<W> Remembering<W> {
+    fn keep<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        done.map_err(|error| {
+            let told = io::Error::from(error.kind());
+            self.failed = Some(error);
+            told
+        })
+    }
+}
+
+impl<W: io::Write> io::Write for Remembering<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.into.write(bytes);
+        self.keep(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.into.flush();
+        self.keep(done)
     }
 }
 

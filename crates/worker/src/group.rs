@@ -16,6 +16,7 @@ use rustix::process::{
     set_child_subreaper, waitid, waitpid,
 };
 
+use super::variables;
 use base::machine::kernel::Kernel;
 
 /// All groups that live.
@@ -58,6 +59,7 @@ impl Group {
             // Orphans of a child that ends at once must come here already. A system without subreapers has none to give.
             let _supported = set_child_subreaper(Some(getpid()));
         }
+        variables::give_back(command);
         match command.process_group(0).spawn() {
             Ok(child) => {
                 living.groups.insert(child.id() as i32);
@@ -115,6 +117,14 @@ impl Drop for Group {
 
 fn lock() -> std::sync::MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Kills all that this process started and that did not join its own group, where it will not end otherwise.
+pub(super) fn kill_all() {
+    for pid in children().into_iter().filter_map(Pid::from_raw) {
+        // Whoever leads a group takes it along.
+        let _gone = kill_process_group(pid, Signal::KILL).or_else(|_| kill_process(pid, Signal::KILL));
+    }
 }
 
 /// Kills the children of this process that nobody here started: they are not in perfrun's own group, in which the commands

@@ -1,12 +1,20 @@
 //! Ctrl-C as something that a sleeping parent can wait for.
 //!
-//! Signals are written into a socket pair, so waiting for a worker and for a signal is one `poll`. The first one asks
-//! to finish the run in flight, the second one to stop at once.
+//! Signals are written into a socket pair, so waiting for a worker and for a signal is one `poll`. The first Ctrl-C asks
+//! to finish the run in flight, the second one to stop at once. SIGTERM counts as both: whoever ends jobs does not wait long.
+//! Where perfrun is at work that looks at no signals, a thread ends it, at a second SIGTERM without delay.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+use super::group;
 
 /// Interrupts received so far. Several threads may wait for the same: one is woken at once, the others look every second.
 #[derive(Debug)]
@@ -18,17 +26,26 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Catches SIGINT, SIGTERM and SIGHUP (a terminal that closes) from now on.
+    /// Catches SIGINT, SIGTERM and SIGHUP (a terminal that closes) from now on; the process ends with `code` where it takes longer
+    /// than [`ENDING`] after SIGTERM.
     ///
     /// # Errors
     ///
-    /// When no socket or handler can be had.
-    pub fn catch() -> io::Result<Self> {
+    /// When no socket, handler or thread can be had.
+    pub fn catch(code: u8) -> io::Result<Self> {
         let (stream, writer) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
-        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
-            signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+        for signal in [SIGINT, SIGHUP, SIGTERM, SIGTERM] {
+            pipe::register(signal, writer.try_clone()?)?;
         }
+        let (ends, end) = UnixStream::pair()?;
+        pipe::register(SIGTERM, end)?;
+        std::thread::Builder::new().name("interrupts".to_owned()).spawn(move || {
+            if wait_for_end(ends).is_ok() {
+                group::kill_all();
+                std::process::exit(i32::from(code));
+            }
+        })?;
         Ok(Interrupts { stream, _writer: Some(writer), count: AtomicU32::new(0) })
     }
 
@@ -53,9 +70,43 @@ impl Interrupts {
         self.count.load(Ordering::Relaxed)
     }
 
+    /// Whether this process is being ended, where one of its own was killed: whoever ends jobs signals one process after the
+    /// other, and this one need not be the first.
+    pub(crate) fn are_ending(&self) -> bool {
+        /// A failure that is none costs that much.
+        const MOMENT: Duration = Duration::from_millis(300);
+        let since = Instant::now();
+        loop {
+            let left = MOMENT.saturating_sub(since.elapsed());
+            if self.count() >= AT_ONCE || left.is_zero() {
+                return self.count() >= AT_ONCE;
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+            // An interrupted wait is repeated.
+            let _woken = poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&timeout));
+        }
+    }
+
     /// To wait for, together with others.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+}
+
+/// So many interrupts end the run in flight.
+const AT_ONCE: u32 = 2;
+
+/// How long perfrun may take to end by itself after SIGTERM.
+const ENDING: Duration = Duration::from_millis(1800);
+
+/// Waits for a SIGTERM, and then until another one comes or its time is over.
+fn wait_for_end(mut ends: UnixStream) -> io::Result<()> {
+    ends.read_exact(&mut [0])?;
+    ends.set_read_timeout(Some(ENDING))?;
+    match ends.read(&mut [0]) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Err(error),
+        _ => Ok(()),
     }
 }
 

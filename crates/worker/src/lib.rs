@@ -33,6 +33,7 @@ pub mod protocol;
 mod result;
 mod session;
 mod validator;
+pub mod variables;
 
 pub use batches::{Data, Feed};
 pub use interrupt::Interrupts;

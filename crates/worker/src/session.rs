@@ -47,6 +47,7 @@ pub struct WorkerSession<'a> {
     before: MachineState,
     /// Who looks at the device meanwhile.
     watch: Option<Watch>,
+    interrupts: &'a Interrupts,
     /// Samples do not count yet.
     pub(super) is_warming: bool,
     /// What the worker is fed, where it is another program.
@@ -69,6 +70,7 @@ impl<'a> WorkerSession<'a> {
             kills_before,
             before,
             watch: None,
+            interrupts,
             is_warming: false,
             inputs: None,
             untimed: None,
@@ -185,7 +187,7 @@ impl<'a> WorkerSession<'a> {
     pub fn end(mut self, outcome: Result<(), Ended>, tick: Tick<'_>) -> Result<WorkerRun, StoppedAtOnce> {
         let outcome = outcome.and_then(|()| self.ask(&Command::Finish, tick));
         let id = self.id();
-        let WorkerSession { launch, pipe, validator, kills_before, before, watch, .. } = self;
+        let WorkerSession { launch, pipe, validator, kills_before, before, watch, interrupts, .. } = self;
         let (mut heard, environment) = (validator.run, validator.environment);
         let (ended, log, spoke) = match pipe {
             Ok(pipe) => {
@@ -212,6 +214,10 @@ impl<'a> WorkerSession<'a> {
                 Ok(heard)
             }
             Err(Ended::Stopped) => Err(StoppedAtOnce),
+            Err(Ended::Failed(failure)) if failure.kind == FailureKind::Killed && interrupts.are_ending() => {
+                info!("worker {id} was ended with perfrun: {}", failure.in_short());
+                Err(StoppedAtOnce)
+            }
             Err(Ended::Failed(failure)) => {
                 info!("worker {id} failed: {}", failure.in_short());
                 let ran_out = log.contains("memory allocation of") || out_of_memory_kills() > kills_before;

@@ -314,7 +314,7 @@ fn new_job(loaded: &Loaded, work: Work, planned: &[PlannedShard], program: Strin
         format: Job::FORMAT,
         experiment: loaded.experiment.name.clone(),
         // As names of records begin, to the millisecond, so that two have different folders.
-        made: jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S%3fZ").to_string(),
+        made: record::now().strftime("%Y%m%dT%H%M%S%3fZ").to_string(),
         work,
         program,
         planned: planned.collect(),

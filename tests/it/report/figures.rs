@@ -1,6 +1,8 @@
 //! What must hold for every figure: small, named, readable, nothing on top of each other.
 
+use experiment::Aa;
 use report::plots;
+use worker::backend::FailureKind;
 
 use super::all;
 use super::fixture::Fixture;
@@ -118,6 +120,19 @@ fn samples_over_time_are_of_the_doubtful_cells_and_in_the_html_alone() {
     assert!(figures.iter().any(|svg| svg.contains("rnn/b1/drifting/cpu") && !svg.contains("not counted")));
     assert!(!rendered.markdown.contains("Samples over time"));
     assert!(rendered.plots.iter().all(|(file, _)| !file.contains("timeline")));
+}
+
+#[test]
+fn failed_runs_of_a_control_are_named_in_every_page() {
+    let mut fixture = Fixture::choose().with_control(Aa::Group, 1.0);
+    fixture.fail_doubles(&[1, 2], FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)");
+    let texts = fixture.summarized().render();
+    for text in [&texts.markdown, &texts.page, &texts.json] {
+        assert!(text.contains("the worker was killed by signal 9 (SIGKILL)"), "{text}");
+    }
+    for text in [&texts.markdown, &texts.page] {
+        assert!(text.contains("the control of resnet50/b1/fp32"), "{text}");
+    }
 }
 
 #[test]

@@ -324,6 +324,14 @@ impl Fixture {
         }
     }
 
+    /// The runs of its doubles alone.
+    pub(super) fn fail_doubles(&mut self, numbers: &[u32], kind: FailureKind, message: &str) {
+        for run in self.runs.iter_mut().filter(|run| run.arm == Arm::Aa && numbers.contains(&run.run)) {
+            *run = StoredRun::not_started(run.cell, run.arm, run.run, 0, Outcome::Failed);
+            run.failure = Some(Failure::new(kind, message));
+        }
+    }
+
     /// Sets a metric of every run of a cell.
     pub(super) fn measured(&mut self, path: &str, metric: &str, value: f64) {
         let id = self.manifest.plan.cells[self.cell(path)].id;

@@ -276,6 +276,15 @@ pub struct FailureSeen {
     pub log_tail: Option<String>,
 }
 
+/// Runs of a control that failed alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlFailure {
+    /// The cell that it doubles.
+    pub cell: String,
+    #[serde(flatten)]
+    pub seen: FailureSeen,
+}
+
 /// A code of a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CodeSeen {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Cell, CellLoad, FailureSeen, Search, Skipped, Status};
+use super::cell::{Cell, CellLoad, ControlFailure, FailureSeen, Search, Skipped, Status};
 use super::digits::{as_fact, rounded};
 use super::method::Method;
 use super::metrics::{columns, environment, metrics, named, score_changes, slices};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::compare::Judged;
 use crate::profile::{CellTime, cell_times};
-use crate::summary::{CONFIDENCE, CellShape, CellSummary, OtherLoad, RunCounts, Summary};
+use crate::summary::{CONFIDENCE, CellShape, CellSummary, Double, OtherLoad, RunCounts, Summary};
 use base::metric::LATENCY;
 use base::privacy::without_home;
 use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
@@ -88,6 +88,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         comparisons: verdicts::comparisons(plan, summary, judged),
         explanations: explanations(plan, &times),
         controls: verdicts::controls(plan, summary, judged),
+        control_failures: control_failures(plan, summary),
         detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
         efforts: verdicts::efforts(plan, judged),
         families: verdicts::families(plan, judged),
@@ -264,9 +265,23 @@ fn status(is_skipped: bool, runs: RunCounts) -> Status {
     }
 }
 
+/// Why runs of the doubles failed, which a cell's own runs do not tell.
+fn control_failures(plan: &Plan, summary: &Summary) -> Vec<ControlFailure> {
+    let of_double = |double: &Double| {
+        let cell = plan.cells.get(double.cell).map(|cell| cell.id.to_string()).unwrap_or_default();
+        let seen = failures(&double.summary).into_iter().chain(double.twin.iter().flat_map(failures));
+        seen.map(|seen| ControlFailure { cell: cell.clone(), seen }).collect::<Vec<_>>()
+    };
+    summary.doubles.iter().flat_map(of_double).collect()
+}
+
 fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
     let seen = summary.failures.iter().map(|seen| FailureSeen {
-        failure: Failure::new(seen.failure.kind, without_home(&seen.failure.message)),
+        failure: Failure {
+            kind: seen.failure.kind,
+            message: without_home(&seen.failure.message),
+            remedy: seen.failure.remedy.as_deref().map(without_home),
+        },
         runs: seen.runs,
         rehearsal: seen.rehearsal,
         log_tail: seen.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),

@@ -46,7 +46,7 @@ pub use crate::profile::{Arena, DROWNED, INFLATED, Memory, group as operator_gro
 pub use crate::summary::{CellShape, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
-pub use cell::{Cell, CellLoad, CodeSeen, FailureSeen, Search, Skipped, Status};
+pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
 pub use estimated::{Estimated, interval};
 pub use judged::{
     BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
@@ -108,6 +108,9 @@ pub struct Results {
     pub explanations: Vec<Explained>,
     /// Identical arms against each other.
     pub controls: Vec<Control>,
+    /// Why runs of controls failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub control_failures: Vec<ControlFailure>,
     /// How small a difference can be seen here.
     #[serde(alias = "sight")]
     pub detectable_effect: DetectableEffect,
@@ -229,6 +232,7 @@ impl Results {
             across: Vec::new(),
             explanations: Vec::new(),
             controls: Vec::new(),
+            control_failures: Vec::new(),
             detectable_effect: DetectableEffect::default(),
             efforts: Vec::new(),
             families: Vec::new(),

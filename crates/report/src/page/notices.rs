@@ -187,16 +187,21 @@ fn skipped(reader: &Reader<'_>) -> Vec<String> {
 /// Failures that are alike, with their cells: one broken operator must not fill the page.
 fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
     let mut alike: Vec<(&FailureSeen, Vec<String>, u32)> = Vec::new();
-    for cell in &reader.results.cells {
-        for failure in &cell.failures {
-            let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
-            match alike.iter_mut().find(|(known, _, _)| same(known)) {
-                Some((_, cells, runs)) => {
-                    cells.push(reader.short_path(&cell.id));
-                    *runs += failure.runs;
-                }
-                None => alike.push((failure, vec![reader.short_path(&cell.id)], failure.runs)),
+    let of_cells = reader
+        .results
+        .cells
+        .iter()
+        .flat_map(|cell| cell.failures.iter().map(|failure| (failure, reader.short_path(&cell.id))));
+    let controls = reader.results.control_failures.iter();
+    let of_controls = controls.map(|of| (&of.seen, format!("the control of {}", reader.short_path(&of.cell))));
+    for (failure, name) in of_cells.chain(of_controls) {
+        let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
+        match alike.iter_mut().find(|(known, _, _)| same(known)) {
+            Some((_, cells, runs)) => {
+                cells.push(name);
+                *runs += failure.runs;
             }
+            None => alike.push((failure, vec![name], failure.runs)),
         }
     }
     let view = |(first, cells, runs): (&FailureSeen, Vec<String>, u32)| FailureView {

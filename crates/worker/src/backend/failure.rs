@@ -183,6 +183,12 @@ const PHRASES: &[Phrase] = &[
         remedy: Some("raise the limit of open files: `ulimit -n 1024`"),
     },
     Phrase {
+        phrase: "Resource temporarily unavailable",
+        kind: FailureKind::Internal,
+        meaning: Some("no process or thread can be started"),
+        remedy: Some("raise the limit of processes and threads (`ulimit -u`), or end some of this user's"),
+    },
+    Phrase {
         phrase: "No space left on device",
         kind: FailureKind::Internal,
         meaning: None,

@@ -15,8 +15,7 @@ const SLEEPER: &str = "#!/bin/sh\nif [ -f rehearsed ]; then echo $$ > pid.new; m
                        touch rehearsed\n";
 
 fn sleeper() -> Workplace {
-    let text =
-        "commands: [{ name: sleeper, run: [sh, sleeper.sh] }]\nruns: 3\nmeasure: { warmup: { mode: samples, count: 1 }, stop: { mode: samples, count: 1 } }\n";
+    let text = "commands: [{ name: sleeper, run: [sh, sleeper.sh] }]\nruns: 3\nmeasure: { warmup: { mode: samples, count: 1 }, stop: { mode: samples, count: 1 } }\n";
     let place = Workplace::with_spec(text);
     place.write("sleeper.sh", SLEEPER);
     place

@@ -14,6 +14,7 @@ use files::scratch::Scratch;
 use judge::compare::judge;
 use judge::results;
 use judge::summary::summarize;
+use reading::plain_file;
 use record::archive::{self, Content};
 use record::hold::Hold;
 use record::{LocalPaths, Manifest, ProjectRoot, Record};
@@ -113,7 +114,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
         std::fs::read_dir(unpacked.path()).into_iter().flatten().flatten().map(|it| it.path()).collect();
     let [top] = &tops[..] else { return Err(no_record("it must have exactly one top-level folder")) };
     let folder = top.join(RECORD);
-    let record = Record::open(&folder)?;
+    let record = Record::open(&folder).map_err(|error| error.below(unpacked.path(), &arguments.archive))?;
     let (experiment, name) = (&record.manifest.experiment.name, &record.manifest.record);
     if !is_name(experiment) || !is_name(name) {
         return Err(no_record("its experiment or record name is invalid"));
@@ -148,6 +149,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
 ///
 /// One that is here and another: nothing is replaced.
 fn new_files(folder: &Path, place: &ProjectRoot, manifest: &Manifest) -> Result<Vec<(PathBuf, PathBuf)>, Error> {
+    check_files(folder, manifest)?;
     let mut files = Vec::new();
     let named = named_files(manifest);
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_map(Result::ok) {
@@ -170,13 +172,30 @@ fn new_files(folder: &Path, place: &ProjectRoot, manifest: &Manifest) -> Result<
     Ok(files)
 }
 
+/// Every file that an archive has is the one that its record was made from.
+fn check_files(folder: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let refused = |path: &str| {
+        let message = format!("{path} in the archive is not the file that its record was made from");
+        Error::refused(message, "import without --files, and ask whoever made the archive")
+    };
+    let spec = folder.join(&manifest.spec.path);
+    if spec.exists() && plain_file::text(&spec).ok().as_deref() != Some(&manifest.spec.text) {
+        return Err(refused(&manifest.spec.path));
+    }
+    let mut experiment = manifest.experiment.clone();
+    from_root(&mut experiment, folder);
+    run::replaced_file(manifest, &experiment)?.map_or(Ok(()), |path| Err(refused(&path)))
+}
+
 /// The specification, models, the user's own files for variants, and data, as the record names them: an archive may come from
 /// anywhere, and puts nothing else into the root.
 fn named_files(manifest: &Manifest) -> BTreeSet<PathBuf> {
     let models = manifest.models.iter().flatten();
     let mut named: BTreeSet<PathBuf> =
         models.flat_map(|file| file.parts.keys().chain([&file.path])).map(PathBuf::from).collect();
-    named.insert(PathBuf::from(&manifest.spec.path));
+    let spec = Path::new(&manifest.spec.path);
+    let is_yaml = spec.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    named.extend(is_yaml.then(|| spec.to_owned()));
     named.extend(run::files_of(&manifest.experiment));
     named.retain(|path| {
         let is_plain =

@@ -9,7 +9,7 @@ use super::Job;
 use super::analyses;
 use super::dataset;
 use super::error::PrepareError;
-use super::files::{changed_input, changed_model};
+use super::files::{changed_input, changed_model, is_other};
 use super::model::PreparedModel;
 use super::prepare::{Prepared, prepare};
 use super::provenance::{
@@ -271,10 +271,10 @@ pub(crate) fn changed_subject(
             return Ok(Some(format!("the program of the runtime `{}`", experiment.runtimes[*index].name)));
         }
     }
-    if let Some(path) = changed_input(manifest, experiment)? {
+    if let Some(path) = changed_input(manifest, experiment, is_other)? {
         return Ok(Some(format!("the input file {path}")));
     }
-    Ok(changed_model(manifest, experiment)?.map(|path| format!("the model {path}")))
+    Ok(changed_model(manifest, experiment, is_other)?.map(|path| format!("the model {path}")))
 }
 
 /// The experiment with paths that say nothing about the user's home.

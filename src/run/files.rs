@@ -32,7 +32,11 @@ pub(crate) fn files_of(experiment: &Experiment) -> Vec<PathBuf> {
 /// # Errors
 ///
 /// A file that is there and cannot be read.
-pub(super) fn changed_model(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+pub(super) fn changed_model(
+    manifest: &Manifest,
+    experiment: &Experiment,
+    is_other: IsOther,
+) -> Result<Option<String>, PrepareError> {
     for (model, file) in experiment.models.iter().zip(&manifest.models) {
         if let (Some(path), Some(file)) = (&model.path, file)
             && is_other(&with_external(path), &file.sha256)?
@@ -48,7 +52,11 @@ pub(super) fn changed_model(manifest: &Manifest, experiment: &Experiment) -> Res
 /// # Errors
 ///
 /// A file that is there and cannot be read.
-pub(super) fn changed_input(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+pub(super) fn changed_input(
+    manifest: &Manifest,
+    experiment: &Experiment,
+    is_other: IsOther,
+) -> Result<Option<String>, PrepareError> {
     for (now, known) in experiment.input_files().zip(manifest.experiment.input_files()) {
         if is_other(std::slice::from_ref(&now.path), &known.sha256)? {
             return Ok(Some(known.path.display().to_string()));
@@ -63,7 +71,26 @@ pub(super) fn changed_input(manifest: &Manifest, experiment: &Experiment) -> Res
 ///
 /// A file that is there and cannot be read.
 pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
-    if let Some(path) = changed_model(manifest, experiment)? {
+    changed(manifest, experiment, is_other)
+}
+
+/// As [`changed_file`], of those that are there.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub(crate) fn replaced_file(manifest: &Manifest, experiment: &Experiment) -> Result<Option<String>, PrepareError> {
+    changed(manifest, experiment, |files, known| {
+        let is_there = files.iter().all(|file| file.exists());
+        if is_there { is_other(files, known) } else { Ok(false) }
+    })
+}
+
+/// Whether files have another SHA-256 than is known.
+pub(super) type IsOther = fn(&[PathBuf], &str) -> Result<bool, PrepareError>;
+
+fn changed(manifest: &Manifest, experiment: &Experiment, is_other: IsOther) -> Result<Option<String>, PrepareError> {
+    if let Some(path) = changed_model(manifest, experiment, is_other)? {
         return Ok(Some(path));
     }
     for file in manifest.variant_files() {
@@ -74,7 +101,7 @@ pub(crate) fn changed_file(manifest: &Manifest, experiment: &Experiment) -> Resu
             return Ok(Some(shown.clone()));
         }
     }
-    if let Some(path) = changed_input(manifest, experiment)? {
+    if let Some(path) = changed_input(manifest, experiment, is_other)? {
         return Ok(Some(path));
     }
     for (index, known) in manifest.datasets.iter().enumerate() {
@@ -134,7 +161,7 @@ fn own_file<'a>(file: &'a VariantFile, experiment: &'a Experiment) -> Option<(&'
 }
 
 /// A file that is not there is another one too.
-fn is_other(files: &[PathBuf], known: &str) -> Result<bool, PrepareError> {
+pub(super) fn is_other(files: &[PathBuf], known: &str) -> Result<bool, PrepareError> {
     if files.iter().any(|file| !file.exists()) {
         return Ok(true);
     }

@@ -38,7 +38,7 @@ pub(crate) mod verify;
 pub(crate) use budget::Budget;
 pub use create::Provenance;
 pub(crate) use create::{changed_subject, check_format, create, resume};
-pub(crate) use files::{changed_file, files_of, hash_of_own_file, hashes_of};
+pub(crate) use files::{changed_file, files_of, hash_of_own_file, hashes_of, replaced_file};
 pub(crate) use job::Job;
 pub(crate) use model::is_same_file;
 pub(crate) use passes::Observation;

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use record::Record;
+use record::archive::{self, Content};
 use serde_json::Value;
 
+use crate::need::need;
 use crate::support::{Done, Workplace};
 
 /// Two models at two batch sizes; int8 takes half the time, and a goal asks for that.
@@ -317,38 +319,74 @@ fn a_failed_control_speaks_for_all_of_its_shard() {
     assert_eq!(withheld.count(), 4, "{diff}");
 }
 
+/// The archive of the newest record as somebody packs it who changed what is in its folder.
+fn repacked(place: &Workplace, change: impl FnOnce(&Path)) -> String {
+    place.run(&["export", "latest", "a.tar.zst", "--models"]).expect_code(0);
+    let unpacked = place.path("unpacked");
+    drop(std::fs::remove_dir_all(&unpacked));
+    archive::unpack(&place.path("a.tar.zst"), &unpacked).unwrap();
+    let top = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
+    change(&top);
+    let files =
+        walkdir::WalkDir::new(&top).into_iter().map(|entry| entry.unwrap().into_path()).filter(|it| it.is_file());
+    let named =
+        |path: PathBuf| (path.strip_prefix(&unpacked).unwrap().display().to_string(), Content::File(path.clone()));
+    let content: Vec<(String, Content)> = files.map(named).collect();
+    archive::write(&place.path("b.tar.zst"), &content).unwrap();
+    place.path("b.tar.zst").display().to_string()
+}
+
 #[test]
 fn an_archive_puts_nothing_into_the_root_that_the_record_does_not_name() {
     let place = Workplace::with_spec(SPEC);
     measured(&place, &[]);
-    place.run(&["export", "latest", "a.tar.zst"]).expect_code(0);
-    let unpacked = place.path("unpacked");
-    std::fs::create_dir(&unpacked).unwrap();
-    let tar = |arguments: &[&str]| {
-        let done = std::process::Command::new("tar").args(arguments).current_dir(&unpacked).status().unwrap();
-        assert!(done.success());
-    };
-    let plain = zstd::decode_all(std::fs::File::open(place.path("a.tar.zst")).unwrap()).unwrap();
-    std::fs::write(place.path("a.tar"), plain).unwrap();
-    tar(&["xf", "../a.tar"]);
-    let top = std::fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
-    std::fs::write(top.join("files/conftest.py"), "import os").unwrap();
-    tar(&["cf", "../b.tar", "--no-recursion", "--files-from", "/dev/null"]);
-    let files: Vec<String> = walkdir::WalkDir::new(&top)
-        .into_iter()
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_type().is_file())
-        .map(|entry| entry.path().strip_prefix(&unpacked).unwrap().display().to_string())
-        .collect();
-    tar(&[&["cf", "../b.tar"], files.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat());
-    let packed = zstd::encode_all(std::fs::File::open(place.path("b.tar")).unwrap(), 1).unwrap();
-    std::fs::write(place.path("b.tar.zst"), packed).unwrap();
+    let archive = repacked(&place, |top| std::fs::write(top.join("files/conftest.py"), "import os").unwrap());
     let other = Workplace::new();
-    let archive = place.path("b.tar.zst").display().to_string();
     let refused = other.run(&["import", &archive, "--files"]).expect_code(2);
     assert!(refused.stderr.contains("conftest.py does not belong to the record"), "{}", refused.stderr);
     assert!(!other.path("conftest.py").exists() && !other.path(".perfrun/records/x").exists());
     other.run(&["import", &archive]).expect_code(0);
+}
+
+#[test]
+fn an_archive_has_the_files_that_its_record_was_made_from_and_errors_name_it() {
+    need!(onnxruntime);
+    let place = Workplace::new();
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/models/digits-cnn.onnx");
+    std::fs::copy(model, place.path("m.onnx")).unwrap();
+    place.write(
+        "x.yaml",
+        "models: [m.onnx]\ninputs: { batch: 1 }\nruns: 1\nmeasure: { stop: { mode: samples, count: 20 } }\n",
+    );
+    place.run(&["x.yaml"]).expect_code(0);
+    let refused = |change: &dyn Fn(&Path), said: &str| {
+        let archive = repacked(&place, change);
+        let other = Workplace::new();
+        let done = other.run(&["import", &archive, "--files"]).expect_code(2);
+        let text = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(said) && !text.contains("scratch"), "{}", done.stderr);
+        assert!(!other.path("x.yaml").exists() && !other.path("m.onnx").exists());
+    };
+    let another =
+        |name: &'static str| move |top: &Path| std::fs::write(top.join(name), "commands: [{ shell: evil }]").unwrap();
+    refused(&another("files/x.yaml"), "x.yaml in the archive is not the file that its record was made from");
+    refused(&another("files/m.onnx"), "m.onnx in the archive is not the file that its record was made from");
+    refused(&another("record/cells.parquet"), "b.tar.zst/");
+    // A record may name any path: no program is written for it.
+    let as_program = |top: &Path| {
+        let path = top.join("record/manifest.json");
+        let text = std::fs::read_to_string(&path).unwrap().replace("\"path\":\"x.yaml\"", "\"path\":\"conftest.py\"");
+        std::fs::write(path, text).unwrap();
+        std::fs::rename(top.join("files/x.yaml"), top.join("files/conftest.py")).unwrap();
+        std::fs::remove_file(top.join("record/complete.json")).unwrap();
+    };
+    let archive = repacked(&place, as_program);
+    let other = Workplace::new();
+    other.run(&["import", &archive, "--files"]).expect_code(2);
+    assert!(!other.path("conftest.py").exists());
+    let whole = repacked(&place, |_| {});
+    other.run(&["import", &whole, "--files"]).expect_code(0);
+    assert!(other.path("x.yaml").exists() && other.path("m.onnx").exists());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use walkdir::WalkDir;
 
 use super::profiled::TRACES;
 use super::{StoreError, write_with};
+use base::printable::printable;
 use reading::plain_file;
 
 /// What stands for a file in an archive.
@@ -116,9 +117,11 @@ pub fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
             Some(name) => name,
             None => entry.path().map_err(unreadable)?.into_owned(),
         };
-        let is_plain = name.components().all(|part| matches!(part, Component::Normal(_)));
+        let is_shown_as_it_is = name.to_str().is_some_and(|name| !name.contains(char::is_control));
+        let is_plain = is_shown_as_it_is && name.components().all(|part| matches!(part, Component::Normal(_)));
         if !is_plain || !entry.header().entry_type().is_file() {
-            return Err(damaged(format!("its entry `{}` is not a regular file inside the archive", name.display())));
+            let name = printable(&name.to_string_lossy()).into_owned();
+            return Err(damaged(format!("its entry `{name}` is not a regular file inside the archive")));
         }
         files += 1;
         bytes = bytes.saturating_add(entry.header().size().map_err(unreadable)?);
@@ -126,7 +129,13 @@ pub fn unpack(path: &Path, folder: &Path) -> Result<(), StoreError> {
             return Err(damaged(format!("it holds more than {MOST_FILES} files or {} GiB", MOST_BYTES >> 30)));
         }
         let target = folder.join(&name);
-        let failed = |source| StoreError::Write { path: target.clone(), source };
+        let failed = |source: io::Error| match source.kind() {
+            // The folder was empty.
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
+                damaged(format!("it has `{}` twice", name.display()))
+            }
+            _ => StoreError::Write { path: target.clone(), source },
+        };
         if let Some(parent) = target.parent() {
             std::fs::create_dir_all(parent).map_err(failed)?;
         }
@@ -177,6 +186,7 @@ mod tests {
             ("/etc/x", tar::EntryType::Regular),
             ("link", tar::EntryType::Symlink),
             ("link", tar::EntryType::Link),
+            ("a\u{1b}[2Jb", tar::EntryType::Regular),
             ("pipe", tar::EntryType::Fifo),
             ("folder", tar::EntryType::Directory),
         ] {
@@ -199,6 +209,12 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let error = unpack(&path, out.path()).unwrap_err().to_string();
         assert!(error.contains("a name of more than 4096 bytes"), "{error}");
+        for twice in [["r/a.json", "r/a.json"], ["r/a", "r/a/b"], ["r/a/b", "r/a"]] {
+            write(&path, &content(&twice.map(|name| (name, "")))).unwrap();
+            let out = tempfile::tempdir().unwrap();
+            let error = unpack(&path, out.path()).unwrap_err().to_string();
+            assert!(error.contains("twice") && error.contains("bad is damaged"), "{error}");
+        }
         // A part of one is the archive's fault, not the disk's.
         write(&path, &content(&[("r/a.json", "x".repeat(1 << 20).as_str())])).unwrap();
         let whole = std::fs::read(&path).unwrap();

@@ -127,6 +127,27 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// The same of what was unpacked into a folder that nobody asked for: by its place in `archive`.
+    pub fn below(mut self, unpacked: &Path, archive: &Path) -> Self {
+        match &mut self {
+            StoreError::Write { path, .. }
+            | StoreError::Read { path, .. }
+            | StoreError::NotARecord { path }
+            | StoreError::Damaged { path, .. }
+            | StoreError::DamagedReport { path, .. }
+            | StoreError::Inputs { path, .. }
+            | StoreError::Conflict { path }
+            | StoreError::Newer { path, .. } => {
+                if let Ok(below) = path.strip_prefix(unpacked) {
+                    *path = archive.join(below);
+                }
+            }
+        }
+        self
+    }
+}
+
 /// One record, read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {

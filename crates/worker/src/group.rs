@@ -119,9 +119,9 @@ fn lock() -> std::sync::MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Kills all that this process started and that did not join its own group, where it will not end otherwise.
+/// Kills all that this process started, where it will not end otherwise.
 pub(super) fn kill_all() {
-    for pid in children().into_iter().filter_map(Pid::from_raw) {
+    for pid in all_children().into_iter().filter_map(|(child, _)| Pid::from_raw(child)) {
         // Whoever leads a group takes it along.
         let _gone = kill_process_group(pid, Signal::KILL).or_else(|_| kill_process(pid, Signal::KILL));
     }
@@ -150,19 +150,26 @@ fn end_strays(earlier: &BTreeSet<i32>) {
 
 /// The children of this process that are in other groups than itself.
 fn children() -> BTreeSet<i32> {
-    let (own, own_group) = (getpid().as_raw_nonzero().get(), getpgrp().as_raw_nonzero().get());
+    let own_group = getpgrp().as_raw_nonzero().get();
+    all_children().into_iter().filter(|(_, group)| *group != own_group).map(|(child, _)| child).collect()
+}
+
+/// Every child of this process with its group.
+fn all_children() -> BTreeSet<(i32, i32)> {
+    let own = getpid().as_raw_nonzero().get();
     let kernel = Kernel::here();
     // A list may leave out one child while another ends (proc(5)), hence two.
     let processes = [listed_children(&kernel), listed_children(&kernel)].concat();
-    let is_stray = |pid: &i32| {
+    let of_this = |pid: i32| {
         // The name stands in parentheses and may hold anything, in any encoding: state, parent and group follow it.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
         let stat = String::from_utf8_lossy(&stat);
         let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
         let mut numbers = rest.split_whitespace().skip(1).map_while(|word| word.parse::<i32>().ok());
-        matches!((numbers.next(), numbers.next()), (Some(parent), Some(group)) if parent == own && group != own_group)
+        let (parent, group) = (numbers.next()?, numbers.next()?);
+        (parent == own).then_some((pid, group))
     };
-    processes.into_iter().filter(is_stray).collect()
+    processes.into_iter().filter_map(of_this).collect()
 }
 
 /// The children of each thread, which kernels without CONFIG_PROC_CHILDREN do not list: then all processes there are.

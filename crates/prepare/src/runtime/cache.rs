@@ -69,6 +69,14 @@ pub fn list(cache: &Path) -> Result<Vec<Library>, RuntimeError> {
     Ok(libraries)
 }
 
+/// Why a library of the cache cannot be used, and the folder to remove.
+pub fn broken(library: &Library) -> Option<(String, &Path)> {
+    let folder = library.path.parent().filter(|_| library.origin == Origin::Cache)?;
+    let changed = || Some(format!("{} is not as it was fetched", seal::broken_in(folder)?.display()));
+    let why = library::checked(&library.path, Origin::Cache).err().map(|error| error.to_string());
+    Some((why.or_else(changed)?, folder))
+}
+
 /// Makes sure that a version is in the cache: finds it there, or fetches it.
 ///
 /// # Errors
@@ -181,6 +189,14 @@ pub(super) fn unpack_into(
     std::fs::create_dir_all(&runtimes).map_err(cache_error)?;
     let scratch = Scratch::within(&runtimes).map_err(cache_error)?;
     let package = pip::download(wheel, scratch.path(), &places.programs, progress)?;
+    if wheel.sha256.is_none() {
+        // The hash of what is no library is not written down: it would keep out what the index serves later.
+        let tried = wheel.unpack(&package, &scratch.path().join("tried"))?;
+        library::named(&tried, Origin::Installed).map_err(|error| RuntimeError::UnusablePackage {
+            package: wheel.requirement(),
+            why: error.to_string().replace(&tried.display().to_string(), &wheel.library_name()),
+        })?;
+    }
     let path = wheel.unpack(&package, folder)?;
     progress(&Progress::Installed { path: path.clone() });
     Ok(path)
@@ -206,7 +222,7 @@ mod tests {
     use super::*;
     use crate::runtime::PINNED;
     use crate::runtime::pip::fake_program;
-    use crate::runtime::wheel::{fake, fake_wheel};
+    use crate::runtime::wheel::{fake, fake_wheel, fake_wheel_of};
 
     #[test]
     fn the_cache_is_where_the_environment_says() {
@@ -299,6 +315,30 @@ mod tests {
         std::fs::write(&library.path, "damaged").unwrap();
         let error = install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {}).unwrap_err();
         assert!(matches!(error, RuntimeError::PipFailed { .. }));
+    }
+
+    #[test]
+    fn what_is_no_library_is_neither_kept_nor_written_down() {
+        let root = tempfile::tempdir().unwrap();
+        let (package, _) = fake_wheel_of(root.path(), "7.7.7", b"no library");
+        copying_pip(&root.path().join("bin"), &package);
+        let install = || install_with(Package::Onnxruntime, "7.7.7", &places(root.path()), &mut |_| {});
+        let error = install().unwrap_err();
+        let said = error.to_string();
+        assert!(matches!(error, RuntimeError::UnusablePackage { .. }) && !said.contains("scratch"), "{said}");
+        assert_eq!(list(&root.path().join("cache")).unwrap(), []);
+        // The index mends it.
+        fake_wheel(root.path(), "7.7.7");
+        let library = install().unwrap();
+        assert_eq!(broken(&Library { origin: Origin::Cache, ..library.clone() }), None);
+        std::fs::write(&library.path, "damaged").unwrap();
+        let (why, folder) =
+            broken(&list(&root.path().join("cache")).unwrap()[0]).map(|(why, it)| (why, it.to_owned())).unwrap();
+        assert!(
+            why.contains("not an ELF file")
+                && folder.ends_with(format!("onnxruntime-7.7.7-linux-{}", Machine::this().unwrap().name())),
+            "{why}"
+        );
     }
 
     #[test]

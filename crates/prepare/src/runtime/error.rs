@@ -36,6 +36,16 @@ pub enum RuntimeError {
         /// What names it.
         origin: Origin,
     },
+    /// What an index serves under a version's name cannot be used.
+    #[error("{package}, as the package index serves it, holds no library that can be used: {why}")]
+    #[diagnostic(help(
+        "nothing was installed; name another version, or see which index pip is set to: `pip config list`"
+    ))]
+    UnusablePackage {
+        /// As pip takes it.
+        package: String,
+        why: String,
+    },
     /// The file is something else.
     #[error("{} (from {origin}) is not a shared library for this system: {found}", path.display())]
     #[diagnostic(help("{}", instead(*origin, function)))]

@@ -21,7 +21,7 @@ mod pip;
 mod places;
 mod wheel;
 
-pub use cache::{cache_folder, find_plugin, find_version, install, install_plugin, list};
+pub use cache::{broken, cache_folder, find_plugin, find_version, install, install_plugin, list};
 pub use cuda::{cuda_folders, install_cuda};
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};

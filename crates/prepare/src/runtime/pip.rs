@@ -5,7 +5,7 @@
 //!
 //! uv downloads nothing by itself (`uv pip` has no `download`); `uv tool run pip` fetches a pip that does.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -91,7 +91,27 @@ fn run(program: &Path, arguments: &[&str], wheel: &Wheel<'_>, folder: &Path) -> 
         pip.current_dir(folder);
     }
     debug!("{pip:?}");
-    pip.output()
+    output(&mut pip)
+}
+
+/// What it says on standard error, the last of it where that is much.
+fn output(pip: &mut Command) -> io::Result<Output> {
+    const MOST: usize = 1 << 20;
+    let mut child = pip.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let (mut stderr, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
+    let mut from = child.stderr.take().ok_or_else(|| io::Error::other("a pipe is missing"))?;
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => stderr.extend_from_slice(&chunk[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if stderr.len() > 2 * MOST {
+            stderr.drain(..stderr.len() - MOST);
+        }
+    }
+    Ok(Output { status: child.wait()?, stdout: Vec::new(), stderr })
 }
 
 /// The versions that an index has beside the one that it does not have, the newest first, as far as perfrun can open them;

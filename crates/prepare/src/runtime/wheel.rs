@@ -318,6 +318,13 @@ pub(super) fn fake<'a>(version: &'a str, machine: Machine, sha256: &'a str) -> W
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
+    fake_wheel_of(folder, version, &super::library::fake_library(Machine::this().unwrap()))
+}
+
+/// The same with this in place of the library.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) fn fake_wheel_of(folder: &Path, version: &str, library: &[u8]) -> (PathBuf, String) {
     let machine = Machine::this().unwrap();
     let wheel = fake(version, machine, "");
     let path = folder.join(wheel.file_name());
@@ -325,7 +332,7 @@ pub(super) fn fake_wheel(folder: &Path, version: &str) -> (PathBuf, String) {
     let options = zip::write::SimpleFileOptions::default();
     archive.start_file("onnxruntime/__init__.py", options).unwrap();
     archive.start_file(format!("onnxruntime/capi/{}", wheel.library_name()), options).unwrap();
-    io::Write::write_all(&mut archive, &super::library::fake_library(machine)).unwrap();
+    io::Write::write_all(&mut archive, library).unwrap();
     archive.finish().unwrap();
     let checksum = digest::of_file(&path).unwrap();
     (path, checksum)

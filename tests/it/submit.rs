@@ -260,8 +260,21 @@ fn what_no_script_can_hold_is_refused() {
     let refused =
         cluster.run(&["submit", "x.yaml", "--to", "github", "--print", "--partition", "p"], None).expect_code(2);
     assert!(refused.stderr.contains("--partition is for Slurm"), "{}", refused.stderr);
+    // Labels have a form that the command line knows.
     let selector = ["submit", "x.yaml", "--to", "kubernetes", "--image", "i", "--print", "--node-selector", "gpu"];
     assert!(cluster.run(&selector, None).expect_code(2).stderr.contains("pool=bench"));
+    let kubernetes = ["submit", "x.yaml", "--to", "kubernetes", "--image", "i", "--print"];
+    for (option, values) in [
+        ("--node-selector", &["a b=c", "a=b/c", "a=-"][..]),
+        ("--memory", &["16GB", "much", "-1Gi", "1e3Gi", "0"]),
+        ("--volume", &["My_Volume", "-x", "a/b"]),
+    ] {
+        for value in values {
+            let option = format!("{option}={value}");
+            let refused = cluster.run(&[&kubernetes[..], &[option.as_str()]].concat(), None).expect_code(2);
+            assert!(refused.stderr.contains("is no "), "{option}: {}", refused.stderr);
+        }
+    }
 }
 
 /// The specification may be edited while jobs wait.
@@ -425,6 +438,9 @@ fn objects_of_kubernetes_fit_its_schema() {
     let more = ["--image", "registry/perfrun:1", "--array-limit", "2", "--node-selector", "pool=bench"];
     let text = printed("kubernetes", &more);
     check_snapshot("submit_kubernetes", &text);
+    // `$$` is what the API makes a `$` of, and without it `$(NAME)` would be expanded.
+    let quoted = printed("kubernetes", &["--image", "i", "--set", "description=a$(JOB_COMPLETION_INDEX)$$b"]);
+    assert!(quoted.contains("a$$(JOB_COMPLETION_INDEX)$$$$b"), "{quoted}");
     let packages = need!(kubernetes_validate);
     let file = tempfile::NamedTempFile::new().unwrap();
     let check = |text: &str| {

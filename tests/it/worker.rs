@@ -309,6 +309,18 @@ fn a_program_that_was_offered_a_socket_may_print_before_it_answers() {
 }
 
 #[test]
+fn a_first_answer_may_be_long_and_what_is_wrong_with_it_is_told_at_once() {
+    let padded =
+        |line: &str| line.replace(r#"{"type":"hello""#, &format!("{{\"type\":\"hello\"{}", " ".repeat(3 << 20)));
+    let nested = |line: &str| line.replace(r#""os":"x""#, &format!(r#""os":{}{}"#, "[".repeat(240), "]".repeat(240)));
+    for offers_socket in [false, true] {
+        let run = sliced(offers_socket, padded);
+        assert_eq!((run.failure, run.data.measured.len()), (None, 3), "{offers_socket}");
+        broken(sliced(offers_socket, nested).failure, "which is not the protocol: recursion limit exceeded");
+    }
+}
+
+#[test]
 fn times_that_cannot_be_are_a_failed_run() {
     let load = sliced(false, |line| line.replace("\"load_ns\":1000", "\"load_ns\":90000000000"));
     broken(load.failure, "the worker reports 90.000s for loading, but was done after");

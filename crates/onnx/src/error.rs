@@ -7,6 +7,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use reading::stand_in;
+
 /// A model file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("model {}: {kind}", path.display())]
@@ -32,10 +34,16 @@ pub enum OnnxErrorKind {
     /// No bytes.
     #[error("the file is empty")]
     Empty,
-    /// The stand-in that Git leaves where Git LFS did not fetch the content.
-    #[error("this is a Git LFS pointer, not the model itself")]
-    GitLfsPointer {
-        /// Size of the model that it stands for, in bytes.
+    /// A link that leads nowhere.
+    #[error("this is a link to `{target}`, where nothing is")]
+    Dangling { target: String, remedy: String },
+    /// The stand-in that Git leaves where Git LFS or git-annex did not fetch the content.
+    #[error("this is {what}, not the model itself")]
+    Pointer {
+        what: &'static str,
+        /// The command that fetches the model.
+        fetch: &'static str,
+        /// Size of the model that it stands for, in bytes, where that is told.
         bytes: Option<u64>,
     },
     /// Something else.
@@ -169,9 +177,10 @@ impl miette::Diagnostic for OnnxError {
                 Box::new("`perfrun inspect FOLDER` shows every model below a folder")
             }
             OnnxErrorKind::NotAFile => Box::new("name an .onnx file"),
-            OnnxErrorKind::GitLfsPointer { bytes } => {
+            OnnxErrorKind::Dangling { remedy, .. } => Box::new(remedy),
+            OnnxErrorKind::Pointer { fetch, bytes, .. } => {
                 let size = bytes.map(|bytes| format!(" ({bytes} bytes)")).unwrap_or_default();
-                Box::new(format!("fetch the model{size} with `git lfs pull`"))
+                Box::new(format!("fetch the model{size} with `{fetch}`"))
             }
             OnnxErrorKind::NotOnnx { instead, .. } => Box::new(format!("this looks like {}", (*instead)?)),
             OnnxErrorKind::Empty
@@ -247,15 +256,12 @@ pub(super) fn recognise(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Reads a Git LFS pointer, which is a text file of at most 1024 bytes
-/// (<https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md>).
-pub(super) fn git_lfs_pointer(head: &[u8]) -> Option<OnnxErrorKind> {
+/// What stands for a model, by its first bytes; that of Git LFS tells the size.
+pub(super) fn pointer(head: &[u8]) -> Option<OnnxErrorKind> {
+    let (what, fetch) = stand_in::pointer(head)?;
     let text = String::from_utf8_lossy(head);
-    if !text.starts_with("version https://git-lfs.github.com/spec/") {
-        return None;
-    }
     let bytes = text.lines().find_map(|line| line.strip_prefix("size ")?.trim().parse().ok());
-    Some(OnnxErrorKind::GitLfsPointer { bytes })
+    Some(OnnxErrorKind::Pointer { what, fetch, bytes })
 }
 
 #[cfg(test)]
@@ -296,7 +302,7 @@ mod tests {
     #[test]
     fn git_lfs_pointers_tell_the_size() {
         let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
-        assert!(matches!(git_lfs_pointer(pointer), Some(OnnxErrorKind::GitLfsPointer { bytes: Some(12345) })));
-        assert!(git_lfs_pointer(b"version 1").is_none());
+        assert!(matches!(super::pointer(pointer), Some(OnnxErrorKind::Pointer { bytes: Some(12345), .. })));
+        assert!(super::pointer(b"version 1").is_none());
     }
 }

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{OnnxError, OnnxErrorKind, git_lfs_pointer, recognise};
+use super::error::{OnnxError, OnnxErrorKind, pointer, recognise};
 use super::external::Bounds;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
 use super::wire::Fault;
 use reading::nearest::near_path;
 use reading::plain_file;
+use reading::stand_in;
 
 /// What an ONNX file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +73,7 @@ pub struct ExternalFile {
 ///
 /// # Errors
 ///
-/// [`OnnxError`] for a path where nothing is, a file that is empty, a Git LFS pointer, not ONNX, cut off or damaged
+/// [`OnnxError`] for a path where nothing is, a file that is empty, a pointer of Git LFS or git-annex, not ONNX, cut off or damaged
 /// (with the byte where that shows), or one that the operating system does not let us read. Missing external data is
 /// not an error: see [`ExternalFile::bytes`].
 pub fn read_header(path: &Path) -> Result<ModelHeader, OnnxError> {
@@ -84,7 +85,10 @@ pub fn read_header(path: &Path) -> Result<ModelHeader, OnnxError> {
 
 fn open(path: &Path) -> Result<(File, u64), OnnxErrorKind> {
     let missing_or_io = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => OnnxErrorKind::Missing { near: near_path(path) },
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => match stand_in::dangling(path) {
+            Some((target, remedy)) => OnnxErrorKind::Dangling { target, remedy },
+            None => OnnxErrorKind::Missing { near: near_path(path) },
+        },
         io::ErrorKind::InvalidInput => OnnxErrorKind::NotAFile,
         _ => OnnxErrorKind::Io(error),
     };
@@ -100,7 +104,7 @@ fn read_contents<R: Read + Seek>(mut source: R, size: u64) -> Result<Contents, O
     }
     let mut head = Vec::new();
     source.by_ref().take(1024).read_to_end(&mut head).map_err(OnnxErrorKind::Io)?;
-    if let Some(pointer) = git_lfs_pointer(&head) {
+    if let Some(pointer) = pointer(&head) {
         return Err(pointer);
     }
     source.seek(SeekFrom::Start(0)).map_err(OnnxErrorKind::Io)?;
@@ -263,7 +267,7 @@ mod tests {
         assert!(matches!(read_header(folder.path()).unwrap_err().kind, OnnxErrorKind::NotAFile));
         assert!(matches!(kind(b""), OnnxErrorKind::Empty));
         let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 99\n";
-        assert!(matches!(kind(pointer), OnnxErrorKind::GitLfsPointer { bytes: Some(99) }));
+        assert!(matches!(kind(pointer), OnnxErrorKind::Pointer { bytes: Some(99), .. }));
         assert!(
             matches!(kind(b"PK\x03\x04rest"), OnnxErrorKind::NotOnnx { instead: Some(name), .. } if name.contains("zip"))
         );

@@ -4,6 +4,7 @@
 pub mod nearest;
 pub mod plain_file;
 pub mod shell;
+pub mod stand_in;
 pub mod yaml;
 
 /// Memory of this machine, of which nothing that is read may need more; `None` where the system does not say.

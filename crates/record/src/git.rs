@@ -41,6 +41,9 @@ pub enum GitError {
         /// What git says.
         why: String,
     },
+    /// What `submit` writes beside a copy of the repository is something else.
+    #[error("{file} is damaged: {why}")]
+    Damaged { file: &'static str, why: String },
     /// No revision of that name.
     #[error("`{revision}` is not a revision of this repository")]
     Unknown {
@@ -71,6 +74,9 @@ impl GitError {
                 Some(format!("{GIT_DIR} is set: unset it, or set it to the repository"))
             }
             GitError::Refused { .. } => None,
+            GitError::Damaged { .. } => {
+                Some("submit the job again; the file stands in the copy that it makes".to_owned())
+            }
             GitError::Unknown { is_shallow, .. } | GitError::Unrelated { is_shallow, .. } => {
                 is_shallow.then(|| format!("this clone is shallow: fetch the whole history ({UNSHALLOW})"))
             }

@@ -57,7 +57,8 @@ impl fmt::Display for Revision {
 /// A repository that cannot be read.
 pub fn current(folder: &Path, files: &[PathBuf]) -> Result<Option<Revision>, GitError> {
     if let Ok(text) = plain_file::text(&folder.join(Revision::FILE)) {
-        return Ok(serde_json::from_str(&text).unwrap_or_default());
+        return serde_json::from_str(&text)
+            .map_err(|error| GitError::Damaged { file: Revision::FILE, why: error.to_string() });
     }
     let Some(repository) = Repository::around(folder)? else { return Ok(None) };
     let commit = repository.text(["rev-parse", "--verify", "--quiet", "HEAD"]);
@@ -112,6 +113,21 @@ mod tests {
 
     fn dirty(folder: &Path, files: &[PathBuf]) -> Option<Vec<String>> {
         current(folder, files).expect("readable").expect("a revision").dirty
+    }
+
+    #[test]
+    fn a_damaged_note_of_the_commit_is_not_taken_for_none() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(Revision::FILE);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+        let read = |text: &str| {
+            std::fs::write(&path, text).expect("writable");
+            current(folder.path(), &[])
+        };
+        assert!(matches!(read("null"), Ok(None)));
+        assert!(read("{\"commit\": \"3f2a91c\"}").is_ok_and(|found| found.is_some()));
+        let error = read("{\"commit\":").expect_err("it is cut off");
+        assert!(error.to_string().starts_with(".perfrun/revision.json is damaged"), "{error}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files of a specification: from a path, a folder or a glob to the files themselves, and what is wrong with one.
 //!
 //! Input: the spec's folder and a text. Output: paths in order, or a message with a hint. Deliberately absent: what is
-//! inside a model; only Git LFS pointers are recognised, because they stand where a model should.
+//! inside a model; only pointers of Git LFS and git-annex are recognised, because they stand where a model should.
 
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -12,9 +12,7 @@ use experiment::is_glob;
 use files::below::{OutOfBoundsError, files_below};
 use reading::nearest::near_name;
 use reading::plain_file;
-
-/// The first line of a Git LFS pointer file, which has three.
-const LFS_MARK: &[u8] = b"version https://git-lfs.github.com/spec/v1";
+use reading::stand_in;
 
 /// How closely files are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +119,9 @@ fn existing(folder: &Path, text: &str) -> Result<PathBuf, SpecFileError> {
 }
 
 fn missing(folder: &Path, text: &str, path: &Path) -> SpecFileError {
+    if let Some((target, remedy)) = stand_in::dangling(path) {
+        return problem(format!("`{text}` is a link to `{target}`, where nothing is"), remedy);
+    }
     let message = format!("there is no file `{text}`");
     let Some(parent) = path.parent() else { return problem(message, None) };
     // perfrun is often started in the folder above, or in one beside the spec's.
@@ -168,15 +169,17 @@ pub fn absolute(folder: &Path, path: &Path) -> PathBuf {
 /// What is wrong with the content of a model file, without reading more than its first bytes.
 fn inspect(path: &Path, text: &str) -> Result<(), SpecFileError> {
     let unreadable = |error: io::Error| problem(format!("cannot read `{text}`: {error}"), None);
-    let mut start = Vec::with_capacity(LFS_MARK.len());
+    let mut start = Vec::new();
     let file = plain_file::open(path).map_err(unreadable)?;
-    file.take(LFS_MARK.len() as u64).read_to_end(&mut start).map_err(unreadable)?;
+    file.take(stand_in::HEAD as u64).read_to_end(&mut start).map_err(unreadable)?;
     if start.is_empty() {
         return Err(problem(format!("`{text}` is empty"), None));
     }
-    if start == LFS_MARK {
-        let message = format!("`{text}` is a Git LFS pointer, not the file itself");
-        return Err(problem(message, Some("fetch the files with `git lfs pull`".to_owned())));
+    if let Some((what, fetch)) = stand_in::pointer(&start) {
+        return Err(problem(
+            format!("`{text}` is {what}, not the file itself"),
+            Some(format!("fetch the files with `{fetch}`")),
+        ));
     }
     Ok(())
 }

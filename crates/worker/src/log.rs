@@ -14,6 +14,8 @@ const HALF_BYTES: usize = 256 << 10;
 pub(super) struct Log<Pipe> {
     pipe: Pipe,
     is_open: bool,
+    /// Bytes of the beginning.
+    most: usize,
     beginning: Vec<u8>,
     end: VecDeque<u8>,
     left_out: u64,
@@ -22,9 +24,14 @@ pub(super) struct Log<Pipe> {
 impl<Pipe: Read + AsFd> Log<Pipe> {
     /// Takes over the reading end.
     pub(super) fn of(pipe: Pipe) -> io::Result<Self> {
+        Log::beginning_with(pipe, HALF_BYTES)
+    }
+
+    /// The same with as many bytes of the beginning.
+    pub(super) fn beginning_with(pipe: Pipe, most: usize) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | rustix::fs::OFlags::NONBLOCK)?;
-        Ok(Log { pipe, is_open: true, beginning: Vec::new(), end: VecDeque::new(), left_out: 0 })
+        Ok(Log { pipe, is_open: true, most, beginning: Vec::new(), end: VecDeque::new(), left_out: 0 })
     }
 
     /// To wait for, while the worker has its side open.
@@ -51,7 +58,7 @@ impl<Pipe: Read + AsFd> Log<Pipe> {
     }
 
     pub(super) fn keep(&mut self, bytes: &[u8]) {
-        let room = HALF_BYTES.saturating_sub(self.beginning.len()).min(bytes.len());
+        let room = self.most.saturating_sub(self.beginning.len()).min(bytes.len());
         self.beginning.extend_from_slice(&bytes[..room]);
         self.end.extend(&bytes[room..]);
         let surplus = self.end.len().saturating_sub(HALF_BYTES);

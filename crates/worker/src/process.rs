@@ -15,6 +15,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tracing::debug;
 
 use super::group::Group;
+use super::lines::LONGEST_LINE;
 use super::log::Log;
 use super::protocol::Answer;
 use crate::backend::{Failure, FailureKind};
@@ -122,7 +123,8 @@ impl Process {
             }
             Some(socket) => {
                 let (input, output) = (socket.try_clone().map_err(in_pipe)?, Output::Socket(socket));
-                let prints = Some(Log::of(stdout).map_err(in_pipe)?);
+                // A first message may be as long as any.
+                let prints = Some(Log::beginning_with(stdout, LONGEST_LINE).map_err(in_pipe)?);
                 let input = Some(Input::Socket(input));
                 Process { group, input, output, prints, undecided: Some(stdin), log }
             }
@@ -150,7 +152,7 @@ impl Process {
         }
         let answers = |prints: &Log<ChildStdout>| {
             let mut lines = prints.beginning().split_inclusive(|byte| *byte == b'\n');
-            lines.any(|line| line.ends_with(b"\n") && serde_json::from_slice::<Answer>(line).is_ok())
+            lines.any(|line| line.ends_with(b"\n") && is_answer(line))
         };
         if !self.prints.as_ref().is_some_and(|prints| is_closed || answers(prints)) {
             return false;
@@ -158,7 +160,7 @@ impl Process {
         let (Some(stdin), Some(prints)) = (self.undecided.take(), self.prints.take()) else { return false };
         let (stdout, printed) = prints.into_parts();
         // Whole lines before the first answer are no messages.
-        let is_noise = |line: &&[u8]| line.ends_with(b"\n") && serde_json::from_slice::<Answer>(line).is_err();
+        let is_noise = |line: &&[u8]| line.ends_with(b"\n") && !is_answer(line);
         let noise: usize = printed.split_inclusive(|byte| *byte == b'\n').take_while(is_noise).map(<[u8]>::len).sum();
         self.log.keep(&printed[..noise]);
         received.extend_from_slice(&printed[noise..]);
@@ -205,6 +207,13 @@ impl Process {
         let printed = self.prints.as_mut().map(Log::take_text).unwrap_or_default();
         self.log.take_text() + &printed
     }
+}
+
+/// Whether a line is a message, or is meant as the first one: what is wrong with it is told, and nobody waits for another.
+fn is_answer(line: &[u8]) -> bool {
+    let is_greeting =
+        || line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|letters| letters == b"\"hello\"");
+    serde_json::from_slice::<Answer>(line).is_ok() || is_greeting()
 }
 
 /// One end of a socket of which the worker has the other.

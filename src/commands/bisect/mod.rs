@@ -66,7 +66,13 @@ pub(super) fn run(arguments: &BisectArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::of(&arguments.spec)?;
     let between = between([&ends[0], &ends[1]], &own);
     let bisection = Bisection { arguments, place: &place, interrupts: &interrupts, ui };
-    Ok(bisection.of(&loaded, &overrides, ends, between)?.unwrap_or(ExitCode::Interrupted))
+    let code = bisection.of(&loaded, &overrides, ends, between)?.unwrap_or(ExitCode::Interrupted);
+    if code == ExitCode::Interrupted {
+        ui.note(
+            "a bisection is not resumed: the same command begins it anew, between nearer versions where some are known",
+        );
+    }
+    Ok(code)
 }
 
 /// What every measurement is made with.

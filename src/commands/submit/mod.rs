@@ -125,6 +125,9 @@ fn check(arguments: &SubmitArgs, engine: Engine) -> Result<(), Error> {
     {
         return Err(Error::refused(format!("{name} is empty"), "name one, or leave the option out"));
     }
+    if engine == Engine::Kubernetes {
+        printed::check(arguments)?;
+    }
     let has_control = |word: &String| word.chars().any(char::is_control);
     if let Some(word) = words.chain(&overrides.only).cloned().chain(paths).find(has_control) {
         let message = format!("{word:?} has a character that no script can hold on a line");

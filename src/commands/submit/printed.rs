@@ -8,6 +8,7 @@ use super::job::Job;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::Error;
 use reading::yaml;
+use statistics::random::fnv1a64;
 
 /// Where the project's volume is mounted.
 const PLACE: &str = "/work";
@@ -66,11 +67,63 @@ fn run_words(job: &Job) -> Vec<String> {
     words.chain(job.work.arguments.iter().cloned()).collect()
 }
 
-/// Lower case, digits and `-`, as names of objects have to be.
+/// Lower case, digits and `-`, as names of objects have to be. Where that or their length changes a name, a hash tells it
+/// from others.
 fn name_of_object(experiment: &str) -> String {
+    const LONGEST: usize = 50;
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-    let name: String = format!("perfrun-{experiment}").chars().take(50).map(plain).collect();
-    name.trim_end_matches('-').to_owned()
+    let name: String = format!("perfrun-{experiment}").chars().map(plain).collect();
+    if name == format!("perfrun-{experiment}") && name.len() <= LONGEST && !name.ends_with('-') {
+        return name;
+    }
+    let short: String = name.chars().take(LONGEST - 5).collect();
+    format!("{}-{:04x}", short.trim_end_matches('-'), fnv1a64(experiment.as_bytes()) >> 48)
+}
+
+/// What of the options no object of Kubernetes can hold.
+///
+/// # Errors
+///
+/// The first of them.
+pub(super) fn check(arguments: &SubmitArgs) -> Result<(), Error> {
+    let SubmitArgs { image, memory, volume, node_selector, .. } = arguments;
+    let refused = |message: String, help: &str| Err(Error::refused(message, help));
+    let digits = memory.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let is_number = digits.parse::<f64>().is_ok_and(|number| number > 0.0 && !digits.contains(['e', '+', '-']));
+    let units = ["", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi"];
+    if !is_number || !units.contains(&&memory[digits.len()..]) {
+        return refused(format!("`--memory {memory}` is no quantity of Kubernetes"), "such as `--memory 16Gi`");
+    }
+    let is_within = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
+    let is_end = |letter: Option<char>| letter.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    if volume.len() > 253
+        || !volume.chars().all(is_within)
+        || !is_end(volume.chars().next())
+        || !is_end(volume.chars().last())
+    {
+        let help = "lower case, digits, `-` and `.`: `kubectl get pvc` lists the claims";
+        return refused(format!("`--volume {volume}` is no name of a claim"), help);
+    }
+    if let Some(image) = image.as_ref().filter(|image| image.contains(char::is_whitespace)) {
+        return refused(format!("`--image {image}` is no image"), "such as `--image registry.example/perfrun:1`");
+    }
+    let is_word = |text: &str, most: usize| {
+        let letters = || text.chars();
+        let is_within = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
+        let is_end = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
+        text.len() <= most && letters().all(is_within) && is_end(letters().next()) && is_end(letters().last())
+    };
+    let is_label = |label: &&String| {
+        label.split_once('=').is_some_and(|(key, value)| {
+            let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
+            let is_prefix = prefix.is_none_or(|prefix| is_word(prefix, 253) && !prefix.contains('_'));
+            is_prefix && is_word(name, 63) && (value.is_empty() || is_word(value, 63))
+        })
+    };
+    match node_selector.iter().find(|label| !is_label(label)) {
+        Some(label) => refused(format!("`--node-selector {label}` is no label"), "a key and a value: `pool=bench`"),
+        None => Ok(()),
+    }
 }
 
 fn object(name: &str, pod: &Value) -> Value {
@@ -92,7 +145,8 @@ fn pod(command: &str, arguments: &SubmitArgs) -> Value {
         ] } },
         "containers": [{
             "name": "perfrun", "image": arguments.image.clone().unwrap_or_default(),
-            "command": ["/bin/sh", "-c", command], "workingDir": PLACE,
+            // The API expands `$(NAME)`, and takes `$$` for `$`.
+            "command": ["/bin/sh", "-c", command.replace('$', "$$")], "workingDir": PLACE,
             "resources": { "requests": resources, "limits": resources },
             "volumeMounts": [{ "name": "project", "mountPath": PLACE }],
         }],

@@ -140,6 +140,8 @@ mod tests {
         assert_eq!((square.bytes_moved, square.macs), (Some(2 * 6 * 4), Some(0)));
         let flat = cost_of("x[2,3]", vec![node("Flatten", "x", vec![])]);
         assert_eq!(flat.bytes_moved, Some(0));
+        let rows = cost_of("t[30000,8] i:int64[4]", vec![node("Gather", "t i", vec![])]);
+        assert_eq!(rows.bytes_moved, Some(2 * 4 * 8 * 4 + 4 * 8), "four rows, not the table");
         let unknown = cost_of("x[N,3] w[3,4]", vec![node("MatMul", "x w", vec![])]);
         assert_eq!((unknown.macs, unknown.bytes_moved, unknown.unknown_nodes), (None, None, 1));
         assert_eq!(unknown.unknown, ["n"]);

@@ -19,6 +19,9 @@ const MOST_LABELS: usize = 8;
 /// Operators that read a shape at most, or give the same bytes another one.
 const STILL: [&str; 8] = ["Constant", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze", "Unsqueeze"];
 
+/// Operators that read no more of their first input than they give: of an embedding's table the rows that are looked up.
+const PICKING: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
+
 /// Operators that give other values each time.
 const RANDOM: [&str; 7] =
     ["Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
@@ -249,10 +252,13 @@ fn bytes(known: &Known<'_>) -> Option<u64> {
         return Some(0);
     }
     let mut seen = HashSet::new();
+    let picks = node.is_standard() && PICKING.contains(&node.op_type());
+    let given = known.outputs.first().copied().flatten().and_then(Value::elements).filter(|_| picks);
+    let most = |name: &String| given.filter(|_| node.input.first() == Some(name)).unwrap_or(u64::MAX);
     let values = node.input.iter().zip(&known.inputs).chain(node.output.iter().zip(&known.outputs));
-    values.filter(|(name, _)| !name.is_empty() && seen.insert(name.as_str())).try_fold(0_u64, |sum, (_, value)| {
+    values.filter(|(name, _)| !name.is_empty() && seen.insert(name.as_str())).try_fold(0_u64, |sum, (name, value)| {
         let value = (*value)?;
-        let bits = value.elements()?.checked_mul(bits(value.element.as_ref()?)?)?;
+        let bits = value.elements()?.min(most(name)).checked_mul(bits(value.element.as_ref()?)?)?;
         sum.checked_add(bits.div_ceil(8))
     })
 }

@@ -4,7 +4,9 @@
 //! be in use by another perfrun.
 
 use std::ffi::OsString;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use tracing::debug;
 
@@ -19,25 +21,41 @@ use experiment::{Package, Plugin};
 use files::scratch::Scratch;
 
 /// The folder for what can be fetched or made again: `$PERFRUN_CACHE`, else `$XDG_CACHE_HOME/perfrun`, else
-/// `~/.cache/perfrun`; without a home, `.perfrun/cache` in the current folder.
+/// `~/.cache/perfrun`; without a home, a folder of this user alone among the temporary ones.
 pub fn cache_folder() -> PathBuf {
-    let folder =
-        cache_folder_for(std::env::var_os("PERFRUN_CACHE"), std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
+    let [own, xdg] = ["PERFRUN_CACHE", "XDG_CACHE_HOME"].map(std::env::var_os);
+    let folder = cache_folder_for(own, xdg, std::env::home_dir()).unwrap_or_else(|| WITHOUT_HOME.clone());
     std::path::absolute(&folder).unwrap_or(folder)
 }
 
-fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> PathBuf {
+fn cache_folder_for(own: Option<OsString>, xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     if let Some(own) = own.filter(|own| !own.is_empty()) {
-        return PathBuf::from(own);
+        return Some(PathBuf::from(own));
     }
     // The XDG specification: relative paths are to be ignored.
     if let Some(xdg) = xdg.map(PathBuf::from).filter(|xdg| xdg.is_absolute()) {
-        return xdg.join("perfrun");
+        return Some(xdg.join("perfrun"));
     }
-    match home.filter(|home| home.is_absolute()) {
-        Some(home) => home.join(".cache/perfrun"),
-        // Never a folder that others can write: what lies there is loaded into processes.
-        None => PathBuf::from(".perfrun/cache"),
+    home.filter(|home| home.is_absolute()).map(|home| home.join(".cache/perfrun"))
+}
+
+/// Never the current folder, which may be a stranger's, nor one that others can write: what lies there is loaded into processes.
+static WITHOUT_HOME: LazyLock<PathBuf> = LazyLock::new(|| of_user_alone(&std::env::temp_dir()));
+
+/// The folder of this user, or one that is new where another one lies there.
+fn of_user_alone(temporary: &Path) -> PathBuf {
+    let user = rustix::process::geteuid().as_raw();
+    let folder = temporary.join(format!("perfrun-cache-{user}"));
+    let _there_already = std::fs::DirBuilder::new().mode(0o700).create(&folder);
+    let is_own =
+        |metadata: &std::fs::Metadata| metadata.is_dir() && metadata.uid() == user && metadata.mode() & 0o077 == 0;
+    match folder.symlink_metadata() {
+        Ok(metadata) if is_own(&metadata) => folder,
+        _ => tempfile::Builder::new()
+            .prefix("perfrun-cache-")
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir_in(temporary)
+            .map_or(folder, tempfile::TempDir::keep),
     }
 }
 
@@ -228,13 +246,27 @@ mod tests {
     fn the_cache_is_where_the_environment_says() {
         let check = |own: Option<&str>, xdg: Option<&str>, home: Option<&str>, expected: &str| {
             let folder = cache_folder_for(own.map(OsString::from), xdg.map(OsString::from), home.map(PathBuf::from));
-            assert_eq!(folder, Path::new(expected));
+            assert_eq!(folder, Some(PathBuf::from(expected)));
         };
         check(Some("/c"), Some("/x"), Some("/h"), "/c");
         check(Some("here"), None, Some("/h"), "here");
         check(Some(""), Some("/x"), Some("/h"), "/x/perfrun");
         check(None, Some("relative"), Some("/h"), "/h/.cache/perfrun");
-        check(None, None, None, ".perfrun/cache");
+        assert_eq!(cache_folder_for(None, None, None), None);
+    }
+
+    #[test]
+    fn without_a_home_the_cache_is_a_folder_of_this_user_alone() {
+        let temporary = tempfile::tempdir().unwrap();
+        let first = of_user_alone(temporary.path());
+        assert_eq!(first.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(of_user_alone(temporary.path()), first, "the same again");
+        std::fs::set_permissions(&first, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let other = of_user_alone(temporary.path());
+        assert!(
+            other != first && other.metadata().unwrap().permissions().mode() & 0o077 == 0,
+            "others may write there"
+        );
     }
 
     /// A pip that copies `package` to where it is asked to.

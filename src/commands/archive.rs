@@ -103,7 +103,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     let store = place.records("");
     std::fs::create_dir_all(&store).map_err(|source| Error::write(&store, source))?;
     let unpacked = Scratch::within(&store).map_err(|source| Error::write(&store, source))?;
-    archive::unpack(&arguments.archive, unpacked.path())?;
+    archive::unpack(&arguments.archive, unpacked.path()).map_err(|error| error.below(unpacked.path(), &store))?;
     let no_record = |why: &str| {
         Error::refused(
             format!("{} is not an exported record: {why}", arguments.archive.display()),
@@ -128,7 +128,7 @@ pub(super) fn import(arguments: &ImportArgs, ui: &Ui) -> Result<ExitCode, Error>
     }
     let files = if arguments.files { new_files(&top.join(FILES), &place, &record.manifest)? } else { Vec::new() };
     if !is_here {
-        remove_others(&folder)?;
+        remove_others(&folder, record.manifest.findings.complete)?;
         let parent = place.records(experiment);
         let moved = std::fs::create_dir_all(&parent).and_then(|()| std::fs::rename(&folder, &target));
         moved.map_err(|source| Error::write(&target, source))?;
@@ -205,12 +205,13 @@ fn named_files(manifest: &Manifest) -> BTreeSet<PathBuf> {
     named
 }
 
-/// Removes what an archive has beside the record's own files.
-fn remove_others(folder: &Path) -> Result<(), Error> {
+/// Removes what an archive has beside the record's own files; a complete one has no journal.
+fn remove_others(folder: &Path, is_complete: bool) -> Result<(), Error> {
     for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|it| it.file_type().is_file())
     {
         let below = entry.path().strip_prefix(folder).ok().and_then(Path::to_str);
-        if !below.is_some_and(archive::is_of_record) {
+        let is_own = |below: &str| archive::is_of_record(below) && !(is_complete && below.starts_with("journal/"));
+        if !below.is_some_and(is_own) {
             std::fs::remove_file(entry.path()).map_err(|source| Error::remove(entry.path(), source))?;
         }
     }

@@ -58,8 +58,11 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
         Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), &mut session),
         None => Ok(Ranges::new()),
     };
-    let made = models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe)
-        .map_err(|problem| refused(arguments, problem))?;
+    let made = match models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe) {
+        Ok(made) => made,
+        Err(_) if interrupts.count() > 0 => return Ok(ExitCode::Interrupted),
+        Err(problem) => return Err(refused(arguments, problem)),
+    };
     copy(&made, arguments)?;
     let text = if arguments.json { json(&made)? } else { describe(&made, &recipe, &header, arguments) };
     print(ui, &text)

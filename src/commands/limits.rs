@@ -8,8 +8,14 @@ use crate::ui::error::Error;
 use report::format::bytes;
 
 /// The least that perfrun needs: 80 MiB, and half a MiB of stack, were seen with a small record.
-const LEAST: [(Resource, &str, &str, u64); 2] =
-    [(Resource::As, "address space", "-v", 128 << 20), (Resource::Stack, "stack", "-s", 2 << 20)];
+const LEAST: [(Resource, &str, &str, u64); 3] = [
+    (Resource::As, "address space", "-v", 128 << 20),
+    (Resource::Data, "data segment", "-d", 96 << 20),
+    (Resource::Stack, "stack", "-s", 2 << 20),
+];
+
+/// Threads overflow smaller ones.
+const LEAST_STACK: u64 = 1 << 20;
 
 /// Threads of a pool at most.
 const MOST_THREADS: usize = 16;
@@ -26,14 +32,21 @@ pub fn check() -> Result<(), Error> {
     for (resource, what, option, least) in LEAST {
         if let Some(limit) = getrlimit(resource).current.filter(|limit| *limit < least) {
             let message = format!("the {what} is limited to {} (`ulimit {option}`)", bytes(limit));
-            let more = if resource == Resource::As { ", and more for models" } else { "" };
+            let more = if resource == Resource::Stack { "" } else { ", and more for models" };
             return Err(Error::refused(
                 message,
                 format!("perfrun needs at least {}{more}: raise the limit", bytes(least)),
             ));
         }
     }
-    Ok(())
+    let own_stack = std::env::var("RUST_MIN_STACK").ok().and_then(|text| text.parse::<u64>().ok());
+    match own_stack.filter(|bytes| *bytes < LEAST_STACK) {
+        Some(size) => {
+            let message = format!("RUST_MIN_STACK={size} is too small: perfrun's threads need {}", bytes(LEAST_STACK));
+            Err(Error::refused(message, "unset it"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Starts the threads that share work, one for each processor, whatever a variable says that is meant for what is measured.

@@ -7,7 +7,7 @@ use crate::ui::error::Error;
 use base::machine::host;
 use files::digest;
 use prepare::runtime::Libraries;
-use record::{FORMAT, Manifest, ProjectRoot, provenance};
+use record::{FORMAT, LocalPaths, Manifest, ProjectRoot, provenance};
 use spec::Loaded;
 
 /// What an earlier start of the same job left.
@@ -49,7 +49,8 @@ pub(super) fn earlier(
         if manifest.findings.complete {
             return Ok(Some(Earlier::Complete(folder)));
         }
-        let is_here = provenance::differences(&provenance::machine(&manifest.host), &here).is_empty();
+        let is_here = LocalPaths::is_here(&folder)
+            && provenance::differences(&provenance::machine(&manifest.host), &here).is_empty();
         unfinished = unfinished.or(is_here.then_some(folder));
     }
     Ok(unfinished.map(Earlier::Unfinished))

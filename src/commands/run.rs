@@ -183,6 +183,10 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     let record = Record::open(folder)?;
     check_unfinished(&record)?;
     run::check_format(&record)?;
+    if !LocalPaths::is_here(folder) {
+        let message = format!("{} was imported, so that it cannot be resumed here", folder.display());
+        return Err(Error::refused(message, "resume it where it was measured, or run the specification anew"));
+    }
     let absolute = std::path::absolute(folder).map_err(|source| Error::read(folder, source))?;
     let place = ProjectRoot::of(&absolute)?;
     let mut experiment = record.manifest.experiment.clone();

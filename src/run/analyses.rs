@@ -50,5 +50,5 @@ pub(super) fn is_whole(job: &Job, block: u32) -> bool {
     let cell = |turn: &Turn| -> &Cell { &plan.cells[turn.cell] };
     let turns = schedule::block(plan, job.measure().design, block);
     let mut wanted = turns.iter().filter(|turn| cell(turn).skip.is_none() && job.need.has(plan, turn));
-    wanted.all(|turn| job.is_given_up(cell(turn)) || job.is_done(cell(turn), turn.arm, turn.run))
+    wanted.all(|turn| job.is_arm_given_up(cell(turn), turn.arm) || job.is_done(cell(turn), turn.arm, turn.run))
 }

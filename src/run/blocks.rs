@@ -53,7 +53,7 @@ fn next(
     while let Some((position, turn)) = left.pop_front() {
         session.go_on()?;
         let run = OneRun::new(job, turn, position, neighbours(job, turn));
-        if job.is_given_up(&run.cell) {
+        if job.is_arm_given_up(&run.cell, run.turn.arm) {
             finish(job, not_run(job, position, turn), session)?;
             continue;
         }

@@ -63,7 +63,7 @@ fn choose(job: &Job, pace: Pace, done: &[Placed], open: Vec<Placed>) -> (Vec<Pla
         matches!(job.outcome(cell(turn), turn.arm, turn.run), Some(Outcome::Completed | Outcome::Failed))
     };
     let (start, leave): (Vec<Placed>, Vec<Placed>) =
-        open.into_iter().partition(|(_, turn)| !job.is_given_up(cell(turn)));
+        open.into_iter().partition(|(_, turn)| !job.is_arm_given_up(cell(turn), turn.arm));
     let is_broken = done.iter().any(was_started) || (pace == Pace::AtOnce && (!leave.is_empty() || !done.is_empty()));
     if is_broken { (Vec::new(), start.into_iter().chain(leave).collect()) } else { (start, leave) }
 }

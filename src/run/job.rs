@@ -318,11 +318,18 @@ impl Job {
         self.index.measured.contains(&cell.id)
     }
 
-    /// Whether it is pointless to run this cell (again): its rehearsal failed, or two runs failed alike.
+    /// Whether it is pointless to run this cell (again): its rehearsal failed, or two of its runs failed alike.
     pub fn is_given_up(&self, cell: &Cell) -> bool {
+        self.is_arm_given_up(cell, Arm::Main)
+    }
+
+    /// The same of a control, of which failures say nothing about the cell that it doubles.
+    pub(super) fn is_arm_given_up(&self, cell: &Cell, arm: Arm) -> bool {
         let failures = self.index.failures.get(&cell.id).map(Vec::as_slice).unwrap_or_default();
-        failures.iter().any(|(arm, _)| *arm == Arm::Pilot)
-            || failures.iter().enumerate().any(|(index, (_, kind))| failures[..index].iter().any(|(_, k)| k == kind))
+        let own: Vec<FailureKind> = failures.iter().filter(|(of, _)| *of == arm).map(|(_, kind)| *kind).collect();
+        failures.iter().any(|(of, _)| *of == Arm::Pilot)
+            || own.iter().enumerate().any(|(index, kind)| own[..index].contains(kind))
+            || arm != Arm::Main && self.is_given_up(cell)
     }
 
     /// Index of this invocation among the record's sessions.

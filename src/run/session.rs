@@ -83,8 +83,9 @@ impl<'a> Session<'a> {
         self.tell_interrupt();
     }
 
+    /// The first one alone lets the run in flight finish.
     fn tell_interrupt(&mut self) {
-        if self.interrupts.count() > 0 {
+        if self.interrupts.count() == 1 {
             self.emit(&Event::Interrupted);
         }
     }

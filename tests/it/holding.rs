@@ -148,7 +148,7 @@ fn a_lock_that_cannot_be_shared_keeps_nobody_from_measuring_and_the_record_says_
         place.read("out/report.md")
     };
     let folder = place.path("folder");
-    assert!(with(folder.to_str().unwrap()).contains("(cannot open "));
+    assert!(with(folder.to_str().unwrap()).contains("(cannot use "));
     place.write("x.yaml", &format!("{SPEC}description: another\n"));
     assert!(with("none").contains("may have measured on this machine at the same time (PERFRUN_LOCK=none)"));
 }

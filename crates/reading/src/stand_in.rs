@@ -13,7 +13,9 @@ pub fn pointer(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.starts_with(b"version https://git-lfs.github.com/spec/") {
         return Some(("a Git LFS pointer", "git lfs pull"));
     }
-    head.starts_with(b"/annex/objects/").then_some(("a git-annex pointer", ANNEX))
+    // A link as text, where the file system has none, says the way from its folder.
+    let text = std::str::from_utf8(head).ok()?.trim_start_matches(['.', '/', 'g', 'i', 't']);
+    text.starts_with("annex/objects/").then_some(("a git-annex pointer", ANNEX))
 }
 
 const ANNEX: &str = "git annex get";
@@ -35,7 +37,9 @@ mod tests {
     #[test]
     fn pointers_and_links_tell_how_their_content_is_fetched() {
         let annexed = b"/annex/objects/SHA256E-s123--0a1b.onnx\n";
-        assert_eq!(pointer(annexed), Some(("a git-annex pointer", "git annex get")));
+        for text in [&annexed[..], b"../../.git/annex/objects/Xa/0b/SHA256E-s123--0a1b.onnx"] {
+            assert_eq!(pointer(text), Some(("a git-annex pointer", "git annex get")));
+        }
         assert_eq!(pointer(b"version https://git-lfs.github.com/spec/v1\noid").map(|it| it.1), Some("git lfs pull"));
         assert_eq!(pointer(b"\x08\x07"), None);
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -81,6 +81,11 @@ impl LocalPaths {
         experiment.plugins.clone_from(&self.plugins);
     }
 
+    /// Whether a record was measured here, and not merged or imported.
+    pub fn is_here(record: &Path) -> bool {
+        record.join(Self::FILE).is_file()
+    }
+
     /// Reads the file of a record.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Manifest, StoreError, provenance};
+use super::{LocalPaths, Manifest, StoreError, provenance};
 use base::machine::host::Host;
 
 /// What stands for the newest record.
@@ -155,7 +155,9 @@ impl ProjectRoot {
         for folder in self.all_records().into_iter().rev().filter(is_of) {
             match Manifest::read(&folder) {
                 Ok(manifest) if manifest.findings.complete || !manifest.is_of_run() => {}
-                Ok(manifest) if !is_here(&manifest) => elsewhere = elsewhere.or(Some(folder)),
+                Ok(manifest) if !is_here(&manifest) || !LocalPaths::is_here(&folder) => {
+                    elsewhere = elsewhere.or(Some(folder))
+                }
                 Err(StoreError::NotARecord { .. }) => {}
                 Ok(_) | Err(_) => return Some(folder),
             }

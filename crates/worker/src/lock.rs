@@ -79,9 +79,11 @@ fn usable(shared: &Path) -> Choice {
         return Choice { path: Some(shared.to_owned()), not_shared: None };
     };
     let name = format!("perfrun-{}.lock", rustix::process::geteuid().as_raw());
-    let own = [shared.with_file_name(&name), std::env::temp_dir().join(&name)];
-    let why = format!("cannot open {}: {}", shared.display(), plain_file::plain(source));
-    Choice { path: own.into_iter().find(|path| open_shared(path).is_ok()), not_shared: Some(why) }
+    let own = [usual_path().with_file_name(&name), std::env::temp_dir().join(&name)];
+    let path = own.into_iter().find(|path| open_shared(path).is_ok());
+    let waits = if path.is_some() { "only this user's own are waited for" } else { "nobody is waited for" };
+    let why = format!("cannot use {}: {}; {waits}", shared.display(), plain_file::plain(source));
+    Choice { path, not_shared: Some(why) }
 }
 
 impl MachineLock {
@@ -223,6 +225,9 @@ pub fn holders(file: &Metadata) -> Vec<u32> {
     locks.lines().filter_map(pid).collect()
 }
 
+/// What the text of a lock begins with.
+const BEGINNING: &str = "process ";
+
 /// Opens the file of the lock itself: not what a link there points to, no pipe, and nothing that has a second name. The kernel
 /// forbids to create what another user's file already is in a shared folder, and one that can only be read locks as well.
 fn open_shared(path: &Path) -> io::Result<File> {
@@ -236,10 +241,16 @@ fn open_shared(path: &Path) -> io::Result<File> {
         _ => open(&mut OpenOptions::new()).map_err(|_| error),
     });
     let is_link = path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
-    let file = if is_link { Err(io::Error::other("it is a link; remove it")) } else { file }?;
+    let file = if is_link { Err(io::Error::other("it is a link")) } else { file }?;
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.nlink() != 1 {
-        return Err(io::Error::other("it is no file of its own; remove it"));
+        return Err(io::Error::other("it is not a regular file with one name"));
+    }
+    // What a user named by mistake is not written over.
+    let mut start = [0; BEGINNING.len()];
+    let read = file.read_at(&mut start, 0)?;
+    if start[..read] != BEGINNING.as_bytes()[..read] {
+        return Err(io::Error::other("it holds something else than a lock"));
     }
     // The umask of whoever made it keeps nobody out.
     if metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o666 != 0o666 {
@@ -279,10 +290,10 @@ mod tests {
         std::os::unix::fs::symlink(&precious, &path).expect("a link");
         refused("it is a link");
         fs::hard_link(&precious, &path).expect("a second name");
-        refused("no file of its own");
+        refused("not a regular file with one name");
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
-        refused("no file of its own");
+        refused("not a regular file with one name");
     }
 
     #[test]
@@ -297,9 +308,14 @@ mod tests {
         fs::create_dir(&path).expect("a folder");
         let choice = usable(&path);
         let own = choice.path.expect("one of this user's");
-        assert_eq!((own.parent(), own.is_file()), (Some(folder.path()), true));
+        assert!(own.is_file() && own.parent() != Some(folder.path()), "{own:?}");
         let why = choice.not_shared.expect("a reason");
-        assert!(why.starts_with("cannot open ") && why.contains("lock: "), "{why}");
+        assert!(why.starts_with("cannot use ") && why.ends_with("only this user's own are waited for"), "{why}");
+        fs::remove_dir(&path).expect("it is empty");
+        fs::write(&path, "models: [precious.onnx]").expect("a file");
+        let why = usable(&path).not_shared.expect("a reason");
+        assert!(why.contains("something else than a lock"), "{why}");
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "models: [precious.onnx]");
         let nowhere = usable(Path::new("/proc/perfrun/lock"));
         assert!(nowhere.not_shared.is_some_and(|why| why.contains("No such file or directory")), "the first reason");
     }

@@ -214,7 +214,7 @@ impl<'a> WorkerSession<'a> {
                 Ok(heard)
             }
             Err(Ended::Stopped) => Err(StoppedAtOnce),
-            Err(Ended::Failed(failure)) if failure.kind == FailureKind::Killed && interrupts.are_ending() => {
+            Err(Ended::Failed(failure)) if failure.is_of_signal() && interrupts.are_ending() => {
                 info!("worker {id} was ended with perfrun: {}", failure.in_short());
                 Err(StoppedAtOnce)
             }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::job::Job;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::Error;
+use base::wording::count;
 use reading::yaml;
 use statistics::random::fnv1a64;
 
@@ -48,11 +49,12 @@ pub(super) fn kubernetes(job: &Job, arguments: &SubmitArgs) -> Result<String, Er
     merge["spec"]["backoffLimit"] = 0.into();
     let document = |value: &Value| serde_saphyr::to_string(value).map_err(|error| Error::Internal(error.to_string()));
     Ok(format!(
-        "# {of} shards of {}, each on a node of its own, and a job that merges them once it is resumed:\n\
+        "# {} of {}, each on a node of its own, and a job that merges them once it is resumed:\n\
          #   kubectl apply -f FILE\n\
          #   kubectl get job/{name} --watch       # until it is Complete or Failed\n\
          #   kubectl patch job/{name}-merge --type merge -p '{{\"spec\":{{\"suspend\":false}}}}'\n\
          # The volume `{}` holds the project at its top, with {}; records and the report are written there.\n{}---\n{}",
+        count(of as u64, "shard"),
         job.experiment,
         arguments.volume,
         job.work.spec,
@@ -89,9 +91,10 @@ pub(super) fn check(arguments: &SubmitArgs) -> Result<(), Error> {
     let SubmitArgs { image, memory, volume, node_selector, .. } = arguments;
     let refused = |message: String, help: &str| Err(Error::refused(message, help));
     let digits = memory.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let is_number = digits.parse::<f64>().is_ok_and(|number| number > 0.0 && !digits.contains(['e', '+', '-']));
-    let units = ["", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi"];
-    if !is_number || !units.contains(&&memory[digits.len()..]) {
+    let (unit, has_exponent) = (&memory[digits.len()..], digits.contains(['e', 'E']));
+    let is_number = digits.parse::<f64>().is_ok_and(|number| number > 0.0);
+    let units = ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    if !is_number || !units.contains(&unit) || has_exponent && !unit.is_empty() {
         return refused(format!("`--memory {memory}` is no quantity of Kubernetes"), "such as `--memory 16Gi`");
     }
     let is_within = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);

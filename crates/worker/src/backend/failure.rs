@@ -31,6 +31,13 @@ impl Failure {
         text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
     }
 
+    /// Whether a signal ended the worker, or the program that it measures; a shell tells of its own program by a number.
+    pub fn is_of_signal(&self) -> bool {
+        const WORDS: [&str; 4] = ["killed by signal", "exit code 130", "exit code 137", "exit code 143"];
+        self.kind == FailureKind::Killed
+            || self.kind == FailureKind::Command && WORDS.iter().any(|words| self.message.contains(words))
+    }
+
     /// What to look at first.
     pub fn remedy(&self) -> &str {
         const NOT_KEPT: &str = "the program does not keep to the worker protocol: docs/reference/worker-protocol.md";

@@ -71,6 +71,10 @@ fn a_bisection_and_an_imported_record_are_not_resumed_by_themselves() {
     };
     let own = begun(&|_| {});
     begun(&|manifest| manifest["restrictions"] = serde_json::json!(["bisect --from 1.2 --to 1.3"]));
+    let imported = begun(&|_| {});
+    fs::remove_file(imported.join("local.json")).unwrap();
+    let done = place.run(&["run", "--resume", imported.to_str().unwrap()]).expect_code(2);
+    assert!(done.stderr.contains("was imported"), "{}", done.stderr);
     begun(&|manifest| manifest["host"]["cpu"] = "another".into());
     place.run(&["x.yaml", "--resume"]).expect_code(0);
     assert!(Record::open(&own).unwrap().manifest.findings.complete);

@@ -101,10 +101,10 @@ fn a_failure_while_sampling_leaves_the_whole_warm_up_and_the_rehearsal_alone() {
     );
     place.run(&["x.yaml"]).expect_code(3);
     let record = place.record("x");
-    // The cell and its double are the same work, so two failures of either end both.
-    assert_eq!(outcomes(&record, 0), [Outcome::Failed, Outcome::NotRun, Outcome::NotRun]);
+    // Two failures of the cell end its double too; those of the double say nothing of the cell.
+    assert_eq!(outcomes(&record, 0), [Outcome::Failed, Outcome::Failed, Outcome::NotRun]);
     let failed: Vec<_> = record.runs.iter().filter(|run| run.outcome == Outcome::Failed).collect();
-    assert_eq!(failed.len(), 2);
+    assert!((3..=4).contains(&failed.len()), "by the order of the second block: {}", failed.len());
     for run in failed {
         assert_eq!((run.arm == Arm::Pilot, run.data.warmup.len(), run.data.measured.len()), (false, 40, 0));
     }

@@ -32,7 +32,7 @@ impl Failure {
     }
 
     /// Whether a signal ended the worker, or the program that it measures; a shell tells of its own program by a number.
-    pub fn is_of_signal(&self) -> bool {
+    pub(crate) fn is_of_signal(&self) -> bool {
         const WORDS: [&str; 4] = ["killed by signal", "exit code 130", "exit code 137", "exit code 143"];
         self.kind == FailureKind::Killed
             || self.kind == FailureKind::Command && WORDS.iter().any(|words| self.message.contains(words))
@@ -325,6 +325,16 @@ mod tests {
         assert_eq!(fused.kind, FailureKind::Operator);
         assert!(node("Resize", "NOT_IMPLEMENTED").remedy().contains("another runtime version"));
         assert!(!fused.remedy().contains("another runtime version"));
+    }
+
+    #[test]
+    fn a_signal_is_told_by_the_system_by_a_command_and_by_its_shell() {
+        let told = |kind, message: &str| Failure::new(kind, message).is_of_signal();
+        assert!(told(FailureKind::Killed, "the worker was killed by signal 9 (SIGKILL)"));
+        assert!(told(FailureKind::Command, "the command was killed by signal 15 (SIGTERM)"));
+        assert!(told(FailureKind::Command, "the command ended with exit code 143"));
+        assert!(!told(FailureKind::Command, "the command ended with exit code 3"));
+        assert!(!told(FailureKind::Timeout, "the run did not end"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use worker::variables;
 fn main() -> ExitCode {
     report_full_files();
     // Where it cannot be started anew, polars starts as many threads as it is told to.
-    let _as_it_is = variables::keep_from_this_process();
+    let _as_it_is = variables::size_polars();
     let ui = Ui::detect();
     // Parsing takes the most stack.
     if let Err(error) = limits::check() {

@@ -17,9 +17,6 @@ const LEAST: [(Resource, &str, &str, u64); 3] = [
 /// Threads overflow smaller ones.
 const LEAST_STACK: u64 = 1 << 20;
 
-/// Threads of a pool at most.
-const MOST_THREADS: usize = 16;
-
 /// Who may start so many has enough.
 const FEW_THREADS: u64 = 1024;
 
@@ -55,7 +52,7 @@ pub fn check() -> Result<(), Error> {
 ///
 /// When the system lets perfrun start no more threads.
 pub(super) fn size_pool() -> Result<(), Error> {
-    let threads = std::thread::available_parallelism().map_or(1, |found| found.get().min(MOST_THREADS));
+    let threads = worker::variables::threads();
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads);
     let mut built = pool(threads).build_global();
     if getrlimit(Resource::Nproc).current.is_some_and(|limit| limit < FEW_THREADS) {

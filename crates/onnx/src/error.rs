@@ -43,7 +43,7 @@ pub enum OnnxErrorKind {
         what: &'static str,
         /// The command that fetches the model.
         fetch: &'static str,
-        /// Size of the model that it stands for, in bytes, where that is told.
+        /// Size of the model in bytes; only pointers of Git LFS have it.
         bytes: Option<u64>,
     },
     /// Something else.

@@ -1,11 +1,12 @@
 //! Who measures into a record: one perfrun at a time.
 //!
 //! An advisory lock on the manifest, which is there from the beginning and never changes. The kernel releases it with the
-//! process; who holds it is told where the kernel tells. Some network file systems know no such locks: there a record is
-//! nobody's.
+//! process, and on Linux lists the process that holds it. On network file systems without such locks every record seems
+//! free.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Manifest;
 
@@ -33,11 +34,17 @@ impl Hold {
     ///
     /// When another one has it.
     pub fn take(record: &Path) -> Result<Self, InUse> {
+        /// Whoever only asks whether it is free has it for less.
+        const TRIES: u32 = 20;
         let manifest = open(record);
-        match manifest.as_ref().map(File::try_lock) {
-            Some(Err(TryLockError::WouldBlock)) => Err(InUse::of(record, manifest.as_ref())),
-            _ => Ok(Hold { _manifest: manifest }),
+        let is_held = || matches!(manifest.as_ref().map(File::try_lock), Some(Err(TryLockError::WouldBlock)));
+        for _ in 1..TRIES {
+            if !is_held() {
+                return Ok(Hold { _manifest: manifest });
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
+        if is_held() { Err(InUse::of(record, manifest.as_ref())) } else { Ok(Hold { _manifest: manifest }) }
     }
 
     /// Whether nobody measures into a record.

@@ -119,9 +119,9 @@ fn lock() -> std::sync::MutexGuard<'static, Living> {
     LIVING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Kills all that this process started, where it will not end otherwise.
-pub(super) fn kill_all() {
-    for pid in all_children().into_iter().filter_map(|(child, _)| Pid::from_raw(child)) {
+/// Kills all that this process started, where it will not end otherwise; `earlier` children are somebody else's.
+pub(super) fn kill_all(earlier: &BTreeSet<(i32, i32)>) {
+    for pid in all_children().difference(earlier).filter_map(|(child, _)| Pid::from_raw(*child)) {
         // Whoever leads a group takes it along.
         let _gone = kill_process_group(pid, Signal::KILL).or_else(|_| kill_process(pid, Signal::KILL));
     }
@@ -155,7 +155,7 @@ fn children() -> BTreeSet<i32> {
 }
 
 /// Every child of this process with its group.
-fn all_children() -> BTreeSet<(i32, i32)> {
+pub(super) fn all_children() -> BTreeSet<(i32, i32)> {
     let own = getpid().as_raw_nonzero().get();
     let kernel = Kernel::here();
     // A list may leave out one child while another ends (proc(5)), hence two.

@@ -49,7 +49,7 @@ pub enum LockError {
 }
 
 /// By which file this process waits for others.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
     /// The lock's file; `None`: there is none, or none is wanted.
     pub path: Option<PathBuf>,
@@ -201,13 +201,17 @@ fn in_words(text: &str, now: SystemTime) -> String {
     }
 }
 
-/// What the lock's file says, if that process has the lock; else which process has it, where the kernel tells.
+/// What the lock's file says, unless the kernel names another process, which is no perfrun: in another container a perfrun
+/// knows itself by another number.
 fn text_of_holder(file: &File, text: &str) -> String {
     let holders = file.metadata().map(|metadata| holders(&metadata)).unwrap_or_default();
     let is_told = holders.iter().any(|pid| text.starts_with(&format!("process {pid},")));
     let Some(pid) = holders.first().filter(|_| !is_told) else { return text.to_owned() };
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("process {pid} ({})", printable(name.trim()))
+    match name.trim() {
+        "perfrun" if !text.is_empty() => text.to_owned(),
+        name => format!("process {pid} ({})", printable(name)),
+    }
 }
 
 /// The processes that hold an advisory lock on a file; empty where the kernel does not tell, or not in this container.

@@ -4,7 +4,9 @@
 //! targets, which are a line each in `fuzz/`, and processes, which `tests/campaign` starts.
 
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
+use base::printable::printable;
 use base::quantity::Nanos;
 use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
 use judge::results;
@@ -15,8 +17,8 @@ use onnx::precision::{
     quantize_dynamic, to_half,
 };
 use reading::plain_file;
-use record::Manifest;
-use table::{FileError, Table};
+use record::{Manifest, Record, archive};
+use table::{FileError, ParquetFile, Table};
 use worker::backend::CellRequest;
 use worker::backend::onnxruntime::read_trace;
 use worker::protocol::Command;
@@ -68,6 +70,31 @@ pub fn worker(bytes: &[u8]) {
     worker::overhear(&commands, bytes);
 }
 
+/// How a worker introduces itself.
+pub fn hello(bytes: &[u8]) {
+    worker::overhear(&[Command::HELLO], bytes);
+}
+
+/// What the machine's lock says of its holder.
+pub fn lock(bytes: &[u8]) {
+    let said = worker::lock::in_words(&String::from_utf8_lossy(bytes), UNIX_EPOCH);
+    drop(printable(&said).into_owned());
+}
+
+/// An archive of a record, which is packed first: what cannot be unpacked ends at once. What it holds is read as a record.
+pub fn archive(bytes: &[u8]) {
+    let Ok(folder) = tempfile::tempdir() else { return };
+    let (path, unpacked) = (folder.path().join("x.tar.zst"), folder.path().join("x"));
+    let packed = zstd::encode_all(bytes, 1).and_then(|packed| std::fs::write(&path, packed));
+    if packed.is_err() || std::fs::create_dir(&unpacked).is_err() || archive::unpack(&path, &unpacked).is_err() {
+        return;
+    }
+    let tops = std::fs::read_dir(&unpacked).into_iter().flatten().flatten();
+    for folder in tops.flat_map(|top| [top.path().join("record"), top.path()]) {
+        let _read = Record::open(&folder);
+    }
+}
+
 /// What ONNX Runtime's profiler wrote of one inference or more; what is kept of it is read again.
 pub fn trace(bytes: &[u8]) {
     let Ok(folder) = tempfile::tempdir() else { return };
@@ -89,7 +116,8 @@ pub fn record(bytes: &[u8]) {
     match kind % 3 {
         0 if write("runs.parquet") => {
             let take = |_: Table| Ok::<_, FileError>(());
-            let _read = Table::read_parts(&folder.path().join("runs.parquet"), None, 8192, take);
+            let file = ParquetFile::of(&folder.path().join("runs.parquet"));
+            let _read = file.and_then(|file| file.parts(None, 8192, take));
         }
         1 if write(Manifest::FILE) => drop(Manifest::read(folder.path())),
         _ => {

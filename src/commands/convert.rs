@@ -18,10 +18,12 @@ use files::scratch::Scratch;
 use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
 use onnx::{Interface, ModelHeader, ResolvedTensor};
 use plan::RandomStream;
+use prepare::models::apart::{Reply, Request};
 use prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
 use prepare::runtime;
 use quality::fidelity::ACCURACY_NOT_MEASURED;
 use reading::nearest::list;
+use reading::plain_file;
 use report::format::bytes;
 use worker::backend::TensorRequest;
 
@@ -66,6 +68,16 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     copy(&made, arguments)?;
     let text = if arguments.json { json(&made)? } else { describe(&made, &recipe, &header, arguments) };
     print(ui, &text)
+}
+
+/// A conversion for a measurement, which waits in another process.
+pub(super) fn apart(folder: &Path) -> Result<ExitCode, Error> {
+    let (asked, answered) = (folder.join(Request::FILE), folder.join(Reply::FILE));
+    let text = plain_file::text(&asked).map_err(|source| Error::read(&asked, source))?;
+    let request: Request = serde_json::from_str(&text).map_err(|error| Error::Internal(error.to_string()))?;
+    let reply = serde_json::to_vec(&request.carry_out(folder)).map_err(|error| Error::Internal(error.to_string()))?;
+    std::fs::write(&answered, reply).map_err(|source| Error::write(&answered, source))?;
+    Ok(ExitCode::Done)
 }
 
 /// No option is given that this precision has no use for.

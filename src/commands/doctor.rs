@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use super::print;
@@ -94,10 +95,12 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
     let found = runtime::find(arguments.runtime.as_deref(), &cache);
     // Not being able to use it is what `doctor` is asked about, so it is a line of the answer.
     let found = found.map(|found| found.or_else(|| runtime::find_elsewhere().into_iter().next()));
-    let library = match &found {
-        Err(error) => format!("NOT USABLE: {error}"),
-        Ok(Some(library)) => library.to_string(),
-        Ok(None) => "none yet; the first run or `perfrun runtime install` fetches it".to_owned(),
+    let library = match (&found, unusable(&cache)) {
+        (Err(error), _) => format!("NOT USABLE: {error}"),
+        (Ok(Some(library)), None) => library.to_string(),
+        (Ok(Some(library)), Some(problem)) => format!("{library}; CACHE NOT USABLE: {problem}"),
+        (Ok(None), None) => "none yet; the first run or `perfrun runtime install` fetches it".to_owned(),
+        (Ok(None), Some(problem)) => format!("none yet; CACHE NOT USABLE: {problem}"),
     };
     let is_usable = found.is_ok();
     let Some(devices) = devices(found.ok().flatten().as_ref(), is_usable, &cache, interrupts)? else { return Ok(None) };
@@ -110,6 +113,14 @@ fn diagnose(arguments: &DoctorArgs, interrupts: &Interrupts) -> Result<Option<Di
         devices,
         neighbours,
     }))
+}
+
+/// Why nothing can be kept in the cache, with the remedy.
+fn unusable(cache: &Path) -> Option<String> {
+    let there = cache.ancestors().find(|folder| folder.exists())?;
+    let opened = std::fs::read_dir(there).map(drop);
+    let problem = opened.and_then(|()| Ok(access(there, Access::WRITE_OK | Access::EXEC_OK)?)).err()?;
+    Some(format!("{}: {problem}; set PERFRUN_CACHE to a folder of yours", there.display()))
 }
 
 /// Every device that perfrun has a package for: tried where what it takes is here, else with how to get it.

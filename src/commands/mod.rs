@@ -100,6 +100,7 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         Command::Completions(CompletionsArgs { shell }) => {
             print(ui, &String::from_utf8_lossy(&cli::completions(shell)))
         }
+        Command::ConvertApart { folder } => convert::apart(&folder),
         Command::Worker => match worker::child::serve() {
             Ok(()) => Ok(ExitCode::Done),
             Err(source) => Err(Error::attempt("the worker cannot communicate with its parent process", source)),

@@ -126,6 +126,12 @@ pub enum Command {
     /// Run as a worker, with the protocol on standard input and output (see `perfrun schema worker`).
     #[command(hide = true)]
     Worker,
+    /// Convert the model that the folder's `request.json` names, into the cache.
+    #[command(hide = true)]
+    ConvertApart {
+        /// Where the reply goes.
+        folder: PathBuf,
+    },
 }
 
 /// What can be changed about a specification without editing it.

@@ -19,6 +19,8 @@ mod verbose;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::AutoStream;
 use unicode_width::UnicodeWidthStr;
@@ -32,6 +34,12 @@ use base::printable::{PrintableJson, printable};
 pub struct Ui {
     terminal: bool,
     width: usize,
+}
+
+/// Folders and how they are named, of this process: what ends a command is told after the command has ended.
+fn names_of_folders() -> MutexGuard<'static, Vec<(String, String)>> {
+    static NAMES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Width of text that is not shown on a terminal.
@@ -101,7 +109,16 @@ impl Ui {
 
     /// As [`Ui::note`], of a text that holds styles of ours and nothing else that is not [`printable`].
     fn styled_note(&self, line: &str) {
-        let _unheard = write(AutoStream::auto(io::stderr().lock()), &format!("{line}\n"));
+        let mut line = format!("{line}\n");
+        for (folder, name) in names_of_folders().iter() {
+            line = line.replace(folder, name);
+        }
+        let _unheard = write(AutoStream::auto(io::stderr().lock()), &line);
+    }
+
+    /// From now on names what lies below a folder that nobody asked for by `name`, as in `main:experiments/x.yaml`.
+    pub(crate) fn names_below(&self, folder: &Path, name: &str) {
+        names_of_folders().push((format!("{}/", folder.display()), name.to_owned()));
     }
 
     /// Shows what ended a command: the problem, its place, the hint.

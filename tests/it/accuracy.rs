@@ -223,6 +223,9 @@ fn a_command_of_ones_own_scores_saved_outputs() {
     place_of_few.write("score.sh", "echo done\n");
     let done = place_of_few.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("printed no number `map50`"), "{}", done.stderr);
+    place_of_few.write("score.sh", "yes | head -c 3000000; echo '{\"map50\": 0.41}'\n");
+    let done = place_of_few.run(&["x.yaml"]).expect_code(3);
+    assert!(done.stderr.contains("bytes more than perfrun reads"), "{}", done.stderr);
     place.write("score.sh", "echo no such class >&2; exit 3\n");
     let place_again = scored("");
     place_again.write("x.yaml", &spec);

@@ -379,6 +379,36 @@ fn both_sides_are_measured_again_in_turns() {
 }
 
 #[test]
+fn what_is_wrong_with_a_revision_is_named_by_the_revision() {
+    let repository = Repository::new(SPEC);
+    let text = repository.0.read("experiments/x.yaml");
+    repository.git(&["tag", "v1"]);
+    for (from, to, named) in [
+        ("runs: ", "rums: ", "╭─[v1~1:experiments/x.yaml:"),
+        ("backend: { mock", "backend: { muck", "v1~1:experiments/x.yaml"),
+        (
+            "models: [one, two]",
+            "models: [missing.onnx]",
+            "help: paths are relative to the spec's folder, `v1~1:experiments`",
+        ),
+    ] {
+        let broken = if from == "models: [one, two]" {
+            "models: [missing.onnx]\nruns: 5\n".to_owned()
+        } else {
+            text.replace(from, to)
+        };
+        assert_ne!(broken, text, "{from}");
+        repository.0.write("experiments/x.yaml", &broken);
+        repository.commit("broken");
+        repository.0.write("experiments/x.yaml", &text);
+        repository.commit("mended");
+        repository.git(&["tag", "-f", "v1"]);
+        let said = repository.diff(&["v1~1", "v1", "--remeasure"]).expect_code(2).stderr;
+        assert!(said.contains(named) && !said.contains("perfrun-scratch"), "{said}");
+    }
+}
+
+#[test]
 fn what_did_not_change_is_not_measured_again() {
     let repository = Repository::new(SPEC);
     let text = repository.0.read("experiments/x.yaml");

@@ -1,6 +1,7 @@
 //! What a record needs on this machine and no report may show: absolute paths.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -101,9 +102,11 @@ impl LocalPaths {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// When it cannot be written, or a path is not UTF-8.
     pub fn write(&self, record: &Path) -> Result<(), StoreError> {
-        let text = serde_json::to_vec_pretty(self).expect("paths are plain JSON");
-        write_whole(&record.join(Self::FILE), &text)
+        let path = record.join(Self::FILE);
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|_| StoreError::Write { path: path.clone(), source: io::ErrorKind::InvalidFilename.into() })?;
+        write_whole(&path, &text)
     }
 }

@@ -16,6 +16,8 @@ pub struct Finished {
     pub status: ExitStatus,
     /// Standard output, the middle left out where it is long.
     pub printed: String,
+    /// Bytes of it that are left out.
+    pub left_out: u64,
     /// Standard error, the same.
     pub complaint: String,
 }
@@ -62,7 +64,8 @@ pub fn run_command(
         printed.take();
         complaint.take();
         if let Some(status) = group.try_end().map_err(CommandError::System)? {
-            return Ok(Finished { status, printed: printed.take_text(), complaint: complaint.take_text() });
+            let (said, complaint) = (printed.take_text(), complaint.take_text());
+            return Ok(Finished { status, printed: said, left_out: printed.left_out(), complaint });
         }
         if interrupts.count() > 0 {
             return Err(CommandError::Interrupted);
@@ -99,6 +102,7 @@ mod tests {
         let done = shell("echo out; echo err >&2; exit 3", Duration::from_secs(60)).unwrap();
         assert_eq!((done.printed.as_str(), done.complaint.as_str(), done.status.code()), ("out\n", "err\n", Some(3)));
         let flood = shell("yes | head -c 30000000; echo '{\"a\": 1}'", Duration::from_secs(60)).unwrap();
+        assert_eq!((flood.left_out > 20_000_000, done.left_out), (true, 0));
         assert!(flood.printed.len() < 1 << 20 && flood.printed.ends_with("{\"a\": 1}\n"), "{}", flood.printed.len());
         assert!(matches!(shell("yes", Duration::from_millis(300)), Err(CommandError::Late(_))));
     }

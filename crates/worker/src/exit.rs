@@ -1,36 +1,76 @@
 //! How a worker ended, in words: signals by name, memory told apart, the end of its log.
 
-use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::ExitStatus;
+
+use base::machine::kernel::Kernel;
+use rustix::process::{Resource, getrlimit};
 
 use crate::backend::{Failure, FailureKind};
 
-/// The failure of a worker that ended without a word.
-pub(super) fn describe_exit(status: ExitStatus) -> Failure {
+/// The failure of a process that ended without a word: `what` as in `the worker`.
+pub(super) fn describe_exit(what: &str, status: ExitStatus) -> Failure {
     match (status.signal(), status.code()) {
         (Some(signal), _) => {
             let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
-            Failure::new(FailureKind::Killed, format!("the worker was killed by signal {signal} ({name})"))
+            Failure::new(FailureKind::Killed, format!("{what} was killed by signal {signal} ({name})"))
         }
         (None, Some(code)) => {
-            Failure::new(FailureKind::Internal, format!("the worker ended with status {code} and gave no reason"))
+            Failure::new(FailureKind::Internal, format!("{what} ended with status {code} and gave no reason"))
         }
-        (None, None) => Failure::new(FailureKind::Internal, "the worker ended without a status"),
+        (None, None) => Failure::new(FailureKind::Internal, format!("{what} ended without a status")),
     }
 }
 
 /// How often the kernel killed for memory in this control group, where it counts that.
-pub(super) fn out_of_memory_kills() -> u64 {
-    let count = || -> Option<u64> {
-        let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let relative = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-        let events = Path::new("/sys/fs/cgroup").join(relative.trim_start_matches('/')).join("memory.events");
-        let text = fs::read_to_string(events).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
-    };
-    count().unwrap_or(0)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OutOfMemoryKills(u64);
+
+impl OutOfMemoryKills {
+    /// Until now.
+    pub fn now() -> Self {
+        let kernel = Kernel::here();
+        let count = || -> Option<u64> {
+            let events = kernel.text(&format!("{}/memory.events", kernel.control_groups().first()?))?;
+            events.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+        };
+        OutOfMemoryKills(count().unwrap_or(0))
+    }
+}
+
+/// How a process ended that said this; `before` is from before it began.
+pub fn explained(what: &str, status: ExitStatus, said: &str, before: OutOfMemoryKills) -> Failure {
+    with_memory(describe_exit(what, status), said, before, memory_limit())
+}
+
+/// What a process that was killed has to do with memory.
+pub(super) fn with_memory(failure: Failure, said: &str, before: OutOfMemoryKills, limit: Option<u64>) -> Failure {
+    let limit = limit.map(|bytes| format!("{} MB", bytes / 1_000_000));
+    match (failure.kind, &limit) {
+        (FailureKind::Killed, _) => {}
+        // Of the machine's memory, not of a device's.
+        (FailureKind::OutOfMemory, Some(limit)) if failure.message.contains("bad_alloc") => {
+            return Failure::new(failure.kind, format!("{}; memory is limited to {limit}", failure.message));
+        }
+        _ => return failure,
+    }
+    let ran_out = said.contains("memory allocation of") || OutOfMemoryKills::now() > before;
+    match (ran_out, limit) {
+        (true, Some(limit)) => {
+            Failure::new(FailureKind::OutOfMemory, format!("out of memory, limit {limit}: {}", failure.message))
+        }
+        (true, None) => Failure::new(FailureKind::OutOfMemory, format!("out of memory: {}", failure.message)),
+        (false, Some(limit)) if failure.message.contains("(SIGKILL)") => {
+            Failure::new(failure.kind, format!("{}; its memory is limited to {limit}", failure.message))
+        }
+        _ => failure,
+    }
+}
+
+/// What a process here may have of memory, if something limits it.
+pub(super) fn memory_limit() -> Option<u64> {
+    let own = [Resource::As, Resource::Data].into_iter().filter_map(|resource| getrlimit(resource).current);
+    own.chain(Kernel::here().memory_limit()).min()
 }
 
 /// The last 2 KiB of a log, whole lines only.
@@ -52,8 +92,32 @@ mod tests {
 
     #[test]
     fn exits_are_described() {
-        assert_eq!(describe_exit(ExitStatus::from_raw(9)).message, "the worker was killed by signal 9 (SIGKILL)");
-        assert_eq!(describe_exit(ExitStatus::from_raw(1 << 8)).kind, FailureKind::Internal);
+        assert_eq!(
+            describe_exit("the worker", ExitStatus::from_raw(9)).message,
+            "the worker was killed by signal 9 (SIGKILL)"
+        );
+        assert_eq!(describe_exit("the worker", ExitStatus::from_raw(1 << 8)).kind, FailureKind::Internal);
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_named_where_it_may_be_the_reason() {
+        let (killed, before) = (describe_exit("the worker", ExitStatus::from_raw(9)), OutOfMemoryKills::now());
+        let told = |failure: &Failure, said: &str, limit| with_memory(failure.clone(), said, before, limit);
+        let (kind, message) = (FailureKind::OutOfMemory, "the worker was killed by signal 9 (SIGKILL)");
+        let limited = told(&killed, "memory allocation of 9 bytes failed", Some(512_000_000));
+        assert_eq!(limited, Failure::new(kind, format!("out of memory, limit 512 MB: {message}")));
+        assert_eq!(
+            told(&killed, "memory allocation of 9 bytes failed", None).message,
+            format!("out of memory: {message}")
+        );
+        let perhaps = told(&killed, "", Some(512_000_000));
+        assert_eq!(perhaps, Failure::new(FailureKind::Killed, format!("{message}; its memory is limited to 512 MB")));
+        let interrupted = describe_exit("the worker", ExitStatus::from_raw(15));
+        assert_eq!(told(&interrupted, "", Some(512_000_000)), interrupted);
+        let thrown = Failure::new(FailureKind::OutOfMemory, "std::bad_alloc");
+        assert_eq!(told(&thrown, "", Some(512_000_000)).message, "std::bad_alloc; memory is limited to 512 MB");
+        let internal = Failure::new(FailureKind::Internal, "x");
+        assert_eq!(told(&internal, "memory allocation of 9 bytes failed", Some(1)), internal);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod child;
 pub mod command;
 mod driven;
 mod evaluate;
-mod exit;
+pub mod exit;
 mod expected;
 mod group;
 pub mod interrupt;

@@ -189,7 +189,7 @@ fn waiting_before(lock: &Path, turn: Option<&Turn>) -> usize {
 
 /// `process 7, experiment x, about 3 min more`: the lock's file is a name and, from when it is known, the second in
 /// which its holder expects to end.
-fn in_words(text: &str, now: SystemTime) -> String {
+pub fn in_words(text: &str, now: SystemTime) -> String {
     let mut lines = text.lines();
     let holder = lines.next().map(str::trim).filter(|holder| !holder.is_empty()).unwrap_or("unknown");
     let end = lines.next().and_then(|end| UNIX_EPOCH.checked_add(Duration::from_secs(end.parse().ok()?)));

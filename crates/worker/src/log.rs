@@ -76,6 +76,11 @@ impl<Pipe: Read + AsFd> Log<Pipe> {
         (self.pipe, self.beginning)
     }
 
+    /// Bytes that were not kept.
+    pub(super) fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
     /// Everything that was kept, with a line where something is left out.
     pub(super) fn take_text(&mut self) -> String {
         self.take();

@@ -230,7 +230,7 @@ impl<'a> WorkerPipe<'a> {
     fn exit_failure(&mut self) -> Failure {
         self.process.input = None;
         match self.process.reap() {
-            Some(status) => describe_exit(status),
+            Some(status) => describe_exit("the worker", status),
             None => Failure::new(FailureKind::Protocol, "the worker closed its pipe and went on"),
         }
     }
@@ -256,7 +256,7 @@ impl<'a> WorkerPipe<'a> {
         }
         match self.process.reap() {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(describe_exit(status).into()),
+            Some(status) => Err(describe_exit("the worker", status).into()),
             None => Err(Failure::new(FailureKind::Timeout, "the worker finished its run but did not end").into()),
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 
-use super::exit::{out_of_memory_kills, tail};
+use super::exit::{self, OutOfMemoryKills, tail};
 use super::interrupt::Interrupts;
 use super::pipe::{Ended, Tick, WorkerPipe};
 use super::process::Launch;
@@ -42,7 +42,7 @@ pub struct WorkerSession<'a> {
     /// Or why there is none.
     pipe: Result<WorkerPipe<'a>, Failure>,
     pub(super) validator: ResponseValidator,
-    kills_before: u64,
+    kills_before: OutOfMemoryKills,
     /// The machine before the worker was started.
     before: MachineState,
     /// Who looks at the device meanwhile.
@@ -59,7 +59,7 @@ pub struct WorkerSession<'a> {
 impl<'a> WorkerSession<'a> {
     /// Starts a worker, which is given up after `patience` interrupts. If it cannot be started, the first step says so.
     pub fn start(launch: Launch, interrupts: &'a Interrupts, patience: u32) -> Self {
-        let kills_before = out_of_memory_kills();
+        let kills_before = OutOfMemoryKills::now();
         let before = MachineState::read(&Kernel::here());
         let pipe = WorkerPipe::start(&launch, interrupts, patience);
         let validator = ResponseValidator::default();
@@ -220,8 +220,8 @@ impl<'a> WorkerSession<'a> {
             }
             Err(Ended::Failed(failure)) => {
                 info!("worker {id} failed: {}", failure.in_short());
-                let ran_out = log.contains("memory allocation of") || out_of_memory_kills() > kills_before;
-                heard.failure = Some(explain(failure, ran_out, spoke, &launch));
+                let failure = exit::with_memory(failure, &log, kills_before, exit::memory_limit());
+                heard.failure = Some(explain(failure, spoke, &launch));
                 heard.log_tail = tail(&log);
                 Ok(heard)
             }
@@ -232,11 +232,8 @@ impl<'a> WorkerSession<'a> {
 /// Characters of a failure that are kept: some pages.
 const LONGEST_MESSAGE: usize = 8192;
 
-/// The failure with what its circumstances say: memory that ran out, a wrapper that never became a worker.
-fn explain(mut failure: Failure, ran_out_of_memory: bool, spoke: bool, launch: &Launch) -> Failure {
-    if failure.kind == FailureKind::Killed && ran_out_of_memory {
-        failure = Failure::new(FailureKind::OutOfMemory, format!("{}; memory ran out", failure.message));
-    }
+/// The failure with what its circumstances say: a wrapper that never became a worker.
+fn explain(mut failure: Failure, spoke: bool, launch: &Launch) -> Failure {
     failure.message = printable(&failure.message.chars().take(LONGEST_MESSAGE).collect::<String>()).into_owned();
     let is_of_wrapper = !spoke && !launch.wrap.is_empty();
     if is_of_wrapper && matches!(failure.kind, FailureKind::Internal | FailureKind::Missing) {

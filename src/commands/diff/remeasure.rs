@@ -46,6 +46,10 @@ pub(super) fn run(
     let interrupts = crate::commands::interrupts()?;
     let names = [name(&sides[0])?, name(&sides[1])?];
     let files = [files(sources, &sides[0])?, files(sources, &sides[1])?];
+    for (files, name) in files.iter().zip(&names) {
+        let folders = files.iter().flat_map(RevisionFiles::folders);
+        folders.for_each(|folder| ui.names_below(&folder, &format!("{name}:")));
+    }
     // A report of one side may name a specification that the other has too.
     let mut paths = BTreeSet::new();
     for side in sides {
@@ -203,7 +207,7 @@ impl Measurement<'_> {
             restrictions: vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])],
         };
         let measured = measure::measure(what, self.interrupts, self.ui)?;
-        Ok(measured.map(|(job, code)| (results_of(&job.into_record()), code)))
+        measured.map(|(job, code)| Ok((results_of(&job.into_record())?, code))).transpose()
     }
 
     /// What there is to say where nothing changed.

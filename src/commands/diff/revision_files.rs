@@ -22,12 +22,20 @@ pub(super) struct RevisionFiles<'a> {
     known: BTreeSet<String>,
 }
 
+/// The worktree of a revision, below the folder of its files.
+const WORKTREE: &str = "worktree";
+
 impl<'a> RevisionFiles<'a> {
     /// A folder for the files of `commit`, which messages call `name`, without any yet.
     pub(super) fn new(repository: &'a Repository, (commit, name): (&'a str, &'a str)) -> Result<Self, Error> {
         let folder = Scratch::new().map_err(|source| Error::write(&std::env::temp_dir(), source))?;
         let known = repository.files(commit, ".").into_iter().collect();
         Ok(RevisionFiles { repository, commit, name, worktree: OnceCell::new(), folder, known })
+    }
+
+    /// Where its files lie, the worktree first, which is below the other.
+    pub(super) fn folders(&self) -> [PathBuf; 2] {
+        [self.folder.path().join(WORKTREE), self.folder.path().to_owned()]
     }
 
     /// A file of the revision; nothing where there is none.
@@ -56,7 +64,7 @@ impl<'a> RevisionFiles<'a> {
     /// A worktree: which files commands are built from and read is unknown beforehand.
     fn checked_out(&self) -> Result<&Path, Error> {
         if self.worktree.get().is_none() {
-            let folder = self.folder.path().join("worktree");
+            let folder = self.folder.path().join(WORKTREE);
             let worktree = self.repository.worktree(self.commit, &folder).ok_or_else(|| {
                 let message = format!("git cannot check out {} into a worktree of its own", self.name);
                 Error::refused(message, format!("`git worktree add --detach FOLDER {}` says why", self.commit))

@@ -208,7 +208,12 @@ impl Submission {
         }
         let script = self.folder.join("task.sh");
         record::write_whole(&script, slurm::task_script(&self.job, &self.folder, arguments).as_bytes())?;
-        let (id, cluster) = slurm::submit(&script, &self.shards, arguments.array_limit)?;
+        let submitted = slurm::submit(&script, &self.shards, arguments.array_limit);
+        if submitted.is_err() && self.job.submitted.is_empty() {
+            // Nothing of it is anywhere; a folder that cannot be removed is in nobody's way.
+            drop(std::fs::remove_dir_all(&self.folder));
+        }
+        let (id, cluster) = submitted?;
         let kind = self.job.work.node_type.as_ref().map(|kind| format!(" on {kind}")).unwrap_or_default();
         ui.labelled("submitted", &format!("{} as job {id}{kind}", count(self.shards.len() as u64, "shard")));
         self.job.submitted.push(Submitted { id, cluster, merge: None, shards: self.shards.clone() });

@@ -5,11 +5,14 @@
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use super::job::Job;
 use crate::ui::cli::SubmitArgs;
 use crate::ui::error::Error;
 use reading::shell;
+use worker::Interrupts;
+use worker::command::{CommandError, run_command};
 
 /// What a task ends with where it cannot see the job's folder.
 pub(super) const NOT_VISIBLE: i32 = 66;
@@ -146,13 +149,17 @@ pub(super) enum Refusal {
 }
 
 pub(super) fn asked(program: &str, arguments: &[&str]) -> Result<String, Refusal> {
-    let output = Command::new(program).args(arguments).output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Refusal::Missing,
-        _ => Refusal::Said(error.to_string()),
+    /// A controller that is busy answers within a minute.
+    const PATIENCE: Duration = Duration::from_secs(300);
+    let nobody = Interrupts::never().map_err(|error| Refusal::Said(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let done = run_command(command, PATIENCE, &nobody, &mut || {}).map_err(|error| match error {
+        CommandError::Start(source) if source.kind() == io::ErrorKind::NotFound => Refusal::Missing,
+        other => Refusal::Said(other.to_string()),
     })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(Refusal::Said(text(&output.stderr))),
+    match done.status.success() {
+        true => Ok(done.printed.trim().to_owned()),
+        false => Err(Refusal::Said(done.complaint.trim().to_owned())),
     }
 }

@@ -75,7 +75,7 @@ impl Kernel {
     }
 
     /// Folders of the control groups (version 2) from this process's own to the root; empty where there are none.
-    pub(crate) fn control_groups(&self) -> Vec<String> {
+    pub fn control_groups(&self) -> Vec<String> {
         let Some(membership) = self.text("proc/self/cgroup") else { return Vec::new() };
         let Some(own) = membership.lines().find_map(|line| line.strip_prefix("0::")) else { return Vec::new() };
         let mount = "sys/fs/cgroup";
@@ -87,6 +87,13 @@ impl Kernel {
         }
         folders.push(mount.to_owned());
         folders
+    }
+
+    /// The least memory that a control group of this process leaves it; `None` without a limit.
+    pub fn memory_limit(&self) -> Option<u64> {
+        let limits = self.control_groups().into_iter().filter_map(|folder| self.text(&format!("{folder}/memory.max")));
+        // `max` is none.
+        limits.filter_map(|text| text.trim().parse().ok()).min()
     }
 
     /// Work that the machine has.
@@ -208,6 +215,12 @@ mod tests {
     fn control_groups_are_those_from_the_own_up() {
         let fake = FakeKernel::with(&[("proc/self/cgroup", "4:memory:/x\n0::/a/b\n")]);
         assert_eq!(fake.kernel().control_groups(), ["sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup"]);
+        let limited = FakeKernel::with(&[
+            ("proc/self/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("sys/fs/cgroup/a/memory.max", "512000000\n"),
+        ]);
+        assert_eq!((limited.kernel().memory_limit(), fake.kernel().memory_limit()), (Some(512_000_000), None));
         let outside = FakeKernel::with(&[("proc/self/cgroup", "0::/../other\n")]);
         assert_eq!(outside.kernel().control_groups().last().unwrap(), "sys/fs/cgroup");
         assert!(FakeKernel::with(&[]).kernel().control_groups().is_empty());

@@ -176,6 +176,11 @@ fn key(source: &str, recipe: &Recipe) -> String {
     digest::of_text(&text)[..32].to_owned()
 }
 
+/// The model whose content has the hash `source`, converted by `recipe`, if it is in the cache.
+pub(super) fn made(source: &str, recipe: &Recipe, cache: &Path) -> Option<Made> {
+    cached(&cache.join("models").join(key(source, recipe)), source, recipe)
+}
+
 /// What lies in a folder of the cache, if it is whole and what is looked for.
 fn cached(folder: &Path, source: &str, recipe: &Recipe) -> Option<Made> {
     let entry: Entry = serde_json::from_str(&plain_file::text(&folder.join(ENTRY)).ok()?).ok()?;

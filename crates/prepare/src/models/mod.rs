@@ -5,6 +5,7 @@
 //! model's activations. Output: a file in the cache with a report of what was done. Deliberately absent: what the
 //! conversions do (`onnx::precision`), and running a model to observe it (`run`).
 
+pub mod apart;
 mod cache;
 mod download;
 mod exported;

@@ -136,6 +136,10 @@ fn numbers_of(job: &Job, done: &Finished, data: &ModelData) -> Result<ItemScores
         let last: String = last.chars().take(LONGEST_COMPLAINT).collect();
         return Err(format!(": {}: {}", done.status, printable_line(&last)));
     }
+    if done.left_out > 0 {
+        let more = count(done.left_out, "byte");
+        return Err(format!(" printed {more} more than perfrun reads: print the numbers alone"));
+    }
     let wanted: Vec<&str> = data.dataset.own_metrics().map(|metric| metric.stem()).collect();
     let mut printed = numbers(&done.printed, &wanted);
     let mut found = ItemScoresFound::default();

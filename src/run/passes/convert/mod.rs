@@ -4,6 +4,7 @@
 //! the cells that need it fail in the rehearsal, each with the reason.
 
 mod activation_ranges;
+mod apart;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use experiment::Precision;
 use files::digest;
 use onnx::precision;
 use plan::Cell;
+use prepare::models::apart::Request;
 use prepare::models::{self, Recipe};
 use prepare::runtime;
 use record::{Converted, VariantFile, VariantOrigin};
@@ -112,9 +114,9 @@ fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
 
 fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_>) -> Result<models::Made, String> {
     let (path, sha256) = source(job, key)?;
-    let mut observe = |model: &Path| activation_ranges::observe(job, key, recipe, model, session);
-    let cache = runtime::cache_folder();
-    models::convert(path, sha256, recipe, &cache, &mut observe).map_err(|problem| problem.to_string())
+    let (path, source, recipe) = (path.to_owned(), sha256.to_owned(), recipe.clone());
+    let request = Request { path, source, recipe, cache: runtime::cache_folder(), ranges: None };
+    apart::convert(job, key, request, session)
 }
 
 fn described(

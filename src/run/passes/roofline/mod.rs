@@ -186,7 +186,11 @@ impl DeviceThreads<'_> {
         Ok(best)
     }
 
-    fn first_that_runs(&self, subjects: Vec<Subject>, session: &mut Session<'_>) -> Result<Option<Seen>, RunError> {
+    fn first_that_runs(
+        &self,
+        subjects: impl Iterator<Item = Subject>,
+        session: &mut Session<'_>,
+    ) -> Result<Option<Seen>, RunError> {
         for subject in subjects {
             if let Some(seen) = self.trial.run(subject, session)? {
                 return Ok(Some(seen));
@@ -198,7 +202,8 @@ impl DeviceThreads<'_> {
     /// Going through so many bytes.
     fn stream(&self, of: Stream, of_bytes: u64, session: &mut Session<'_>) -> Result<Option<Bandwidth>, RunError> {
         let times = if self.starts_ahead { TIMES_AHEAD } else { TIMES };
-        let seen = self.trial.run(models::stream(of, of_bytes, times), session)?;
+        let Some(subject) = models::stream(of, of_bytes, times) else { return Ok(None) };
+        let seen = self.trial.run(subject, session)?;
         let long = seen.filter(|seen| self.is_long(seen.best_ns, seen.nodes));
         let (device, threads) = (self.device.clone(), self.threads);
         Ok(long.map(|seen| Bandwidth { device, threads, of, of_bytes, bytes_per_s: seen.work_per_s() }))

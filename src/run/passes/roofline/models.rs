@@ -19,8 +19,9 @@ pub(super) struct Subject {
     pub(super) work: f64,
 }
 
-/// A product of two square matrices of this size, in every form in which providers have it, the usual one first.
-pub(super) fn products(arithmetic: Arithmetic, size: u64) -> Vec<Subject> {
+/// A product of two square matrices of this size, in every form in which providers have it and for which there is memory,
+/// one after the other, the usual one first.
+pub(super) fn products(arithmetic: Arithmetic, size: u64) -> impl Iterator<Item = Subject> {
     use ElementType::{Bfloat16, Float16, Float32, Int8, Int32, Uint8};
     // Of the input, the weights and the output.
     let forms: &[(&str, [ElementType; 3])] = match arithmetic {
@@ -29,23 +30,23 @@ pub(super) fn products(arithmetic: Arithmetic, size: u64) -> Vec<Subject> {
         Arithmetic::Bfloat16 => &[("MatMul", [Bfloat16, Bfloat16, Bfloat16])],
         Arithmetic::Int8 => &[("MatMulInteger", [Uint8, Int8, Int32]), ("MatMulInteger", [Int8, Int8, Int32])],
     };
-    let product = |(operator, [a, w, c]): &(&str, [ElementType; 3])| {
+    let product = move |(operator, [a, w, c]): &(&str, [ElementType; 3])| {
         let square = vec![size, size];
-        let weights = weights(w, &square);
+        let weights = weights(w, &square)?;
         let node = NodeProto::of(operator, "product", &["a", "w"], &["c"], Vec::new());
-        Subject {
+        Some(Subject {
             name: "a product of matrices",
             model: model(vec![node], (a, &square), (c, &square), vec![weights]),
             input: (a.clone(), square.clone()),
             output: square,
             work: 2.0 * (size as f64).powi(3),
-        }
+        })
     };
-    forms.iter().map(product).collect()
+    forms.iter().filter_map(product)
 }
 
-/// Going through at most so many bytes, so many times in each inference.
-pub(super) fn stream(of: Stream, of_bytes: u64, times: u64) -> Subject {
+/// Going through at most so many bytes, so many times in each inference; `None` without memory for them.
+pub(super) fn stream(of: Stream, of_bytes: u64, times: u64) -> Option<Subject> {
     const NUMBER: ElementType = ElementType::Float32;
     const NUMBER_BYTES: u64 = 4;
     let (operator, shape, weights_shape, passed) = match of {
@@ -60,13 +61,14 @@ pub(super) fn stream(of: Stream, of_bytes: u64, times: u64) -> Subject {
         }
     };
     let nodes = chain(operator, &["w"], times);
-    Subject {
+    let weights = weights(&NUMBER, &weights_shape)?;
+    Some(Subject {
         name: "a stream of bytes",
-        model: model(nodes, (&NUMBER, &shape), (&NUMBER, &shape), vec![weights(&NUMBER, &weights_shape)]),
+        model: model(nodes, (&NUMBER, &shape), (&NUMBER, &shape), vec![weights]),
         input: (NUMBER, shape.clone()),
         output: shape,
         work: (passed * NUMBER_BYTES * times) as f64,
-    }
+    })
 }
 
 /// Nodes that compute next to nothing, one after the other.
@@ -97,7 +99,7 @@ fn chain(operator: &str, beside: &[&str], nodes: u64) -> Vec<NodeProto> {
 }
 
 /// Random numbers, of which a large tensor repeats a part: what they are does not matter, and making them takes time.
-fn weights(element: &ElementType, shape: &[u64]) -> TensorProto {
+fn weights(element: &ElementType, shape: &[u64]) -> Option<TensorProto> {
     const DISTINCT: u64 = 1 << 16;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let elements = shape.iter().product::<u64>() as usize;
@@ -113,12 +115,13 @@ fn weights(element: &ElementType, shape: &[u64]) -> TensorProto {
     };
     let pattern: Vec<u8> = distinct.iter().flat_map(of).collect();
     let wanted = elements * (pattern.len() / distinct.len());
-    let mut bytes = Vec::with_capacity(wanted);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(wanted).ok()?;
     while bytes.len() < wanted {
         let part = pattern.len().min(wanted - bytes.len());
         bytes.extend_from_slice(&pattern[..part]);
     }
-    TensorProto::of_bytes("w", element, shape, bytes)
+    Some(TensorProto::of_bytes("w", element, shape, bytes))
 }
 
 fn model(
@@ -166,7 +169,7 @@ mod tests {
     #[test]
     fn streams_move_the_bytes_that_are_counted() {
         for of in [Stream::Weights, Stream::Activations] {
-            let subject = stream(of, 4 << 20, 4);
+            let subject = stream(of, 4 << 20, 4).expect("memory");
             assert_eq!(cost(&subject).bytes_moved.map(|bytes| bytes as f64), Some(subject.work), "{of:?}");
             let [once, four_times] = [1.0, 4.0].map(|times| times * f64::from(4 << 20));
             assert!(subject.work > 0.95 * four_times && subject.work < 1.05 * four_times && once < subject.work);

@@ -1,0 +1,75 @@
+//! A conversion that a process of its own carries out: what memory cannot hold ends that process, and not the measurement.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::{self, Made};
+use super::observed::Ranges;
+use super::recipe::Recipe;
+
+/// What is to be converted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The model.
+    pub path: PathBuf,
+    /// SHA-256 of its files.
+    pub source: String,
+    pub recipe: Recipe,
+    /// perfrun's cache.
+    pub cache: PathBuf,
+    /// What was observed of its activations, once it was.
+    pub ranges: Option<Ranges>,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// It is in the cache, in place of something else if `was_damaged`.
+    Made { was_damaged: bool },
+    /// The outputs of this model have to be observed first.
+    Observe(PathBuf),
+    /// It cannot be converted.
+    Refused(String),
+}
+
+impl Reply {
+    /// Its name in the folder that both processes know.
+    pub const FILE: &str = "reply.json";
+}
+
+impl Request {
+    /// As [`Reply::FILE`].
+    pub const FILE: &str = "request.json";
+
+    /// What is in the cache already.
+    pub fn cached(&self) -> Option<Made> {
+        cache::made(&self.source, &self.recipe, &self.cache)
+    }
+
+    /// Converts. A model that has to be observed is moved to `folder`.
+    pub fn carry_out(&self, folder: &Path) -> Reply {
+        let mut unobserved = None;
+        let mut observe = |model: &Path| match &self.ranges {
+            Some(ranges) => Ok(ranges.clone()),
+            None => {
+                unobserved = Some(moved(model, folder).map_err(|error| error.to_string())?);
+                Err("it has to be observed first".to_owned())
+            }
+        };
+        match cache::convert(&self.path, &self.source, &self.recipe, &self.cache, &mut observe) {
+            Ok(made) => Reply::Made { was_damaged: made.was_damaged },
+            Err(problem) => unobserved.map_or_else(|| Reply::Refused(problem.to_string()), Reply::Observe),
+        }
+    }
+}
+
+/// Moves a model with its external data, within one file system.
+fn moved(model: &Path, folder: &Path) -> std::io::Result<PathBuf> {
+    let place = |file: &Path| folder.join(file.file_name().unwrap_or_default());
+    let data = PathBuf::from(format!("{}.data", model.display()));
+    for file in [model, &data].into_iter().filter(|file| file.exists()) {
+        std::fs::rename(file, place(file))?;
+    }
+    Ok(place(model))
+}

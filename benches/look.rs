@@ -41,7 +41,7 @@ fn main() {
     let mut groups = 0;
     for _ in 0..ROUNDS {
         let started = Instant::now();
-        let summary = summarize_asked(&manifest, runs.iter());
+        let summary = summarize_asked(&manifest, runs.iter()).unwrap();
         groups = settled(&manifest, &summary).into_iter().filter(|is_settled| *is_settled).count();
         milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
     }

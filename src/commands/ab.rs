@@ -208,7 +208,7 @@ fn prove(
         let why = failed.map_or_else(|| "nothing was measured".to_owned(), |failure| failure.message.clone());
         return Err(Error::refused(format!("the proof could not be measured: {why}"), "run the command by hand"));
     }
-    let found = calibrate(&job.record().manifest, &job.record().runs);
+    let found = calibrate(&job.record().manifest, &job.record().runs)?;
     Ok(Some((found, started.elapsed())))
 }
 

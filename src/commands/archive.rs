@@ -52,7 +52,7 @@ pub(super) fn export(arguments: &ExportArgs, ui: &Ui) -> Result<ExitCode, Error>
 /// What people read, so that nobody needs perfrun to look at a deposit.
 fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let manifest = &record.manifest;
-    let summary = summarize(manifest, &record.runs);
+    let summary = summarize(manifest, &record.runs)?;
     let judged = judge(manifest, &summary);
     let results = results::results(manifest, &summary, &judged);
     let formats: Vec<Format> = ["html", "json"].into_iter().filter_map(Format::named).collect();

@@ -143,7 +143,7 @@ fn measure(
         return Ok(ExitCode::Interrupted);
     }
     let record = job.into_record();
-    let result = calibrate(&record.manifest, &record.runs);
+    let result = calibrate(&record.manifest, &record.runs)?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     write(&result, &folder, place)?;
     if arguments.json {

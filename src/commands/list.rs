@@ -16,7 +16,7 @@ use judge::compare::judge;
 use judge::results;
 use judge::summary::summarize_briefly;
 use record::hold::Hold;
-use record::{Detail, Manifest, ProjectRoot, Record};
+use record::{Manifest, ProjectRoot, Record};
 use report::format::{bytes, count};
 use report::page::{Overview, OverviewCell, OverviewColumn};
 
@@ -53,8 +53,12 @@ impl Listed {
     fn of(folder: &Path) -> Self {
         let (experiment, record) = (folder.parent().map(name_of).unwrap_or_default(), name_of(folder));
         let bytes = size(folder);
-        let opened = match Record::open_with(folder, Detail::Durations) {
-            Ok(opened) => opened,
+        let summarized = Record::open(folder).and_then(|opened| {
+            let summary = summarize_briefly(&opened.manifest, &opened.runs)?;
+            Ok((opened.manifest, summary))
+        });
+        let (manifest, summary) = match summarized {
+            Ok(summarized) => summarized,
             Err(error) => {
                 let (measured, commit, grade) = (None, None, None);
                 return Listed {
@@ -69,14 +73,13 @@ impl Listed {
                 };
             }
         };
-        let manifest = &opened.manifest;
         let state = match (manifest.findings.complete, manifest.quick) {
             (false, _) if Hold::check_free(folder).is_err() => "being measured",
             (false, _) => "unfinished",
             (true, true) => "quick look",
             (true, false) => "complete",
         };
-        let judged = judge(manifest, &summarize_briefly(manifest, &opened.runs));
+        let judged = judge(&manifest, &summary);
         Listed {
             experiment,
             record,

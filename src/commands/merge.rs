@@ -20,6 +20,8 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
     let (mut parts, mut missing) = (Vec::new(), Vec::new());
     let mut is_of_shards = false;
+    // Samples are read when the new record is written, from where archives were unpacked.
+    let mut unpacked = Vec::new();
     for text in &arguments.records {
         let (name, path) = named(&place, text);
         if place.record(path).is_some() || !Path::new(path).is_dir() {
@@ -40,7 +42,9 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         for found in gathered.complete() {
             parts.push(part_of(Record::open(&found.folder)?, name));
         }
+        unpacked.push(gathered);
     }
+    let parts = distinct(parts);
     match parts.as_slice() {
         [] => return Err(Error::refused("no shard is measured", missing.join("\n"))),
         [_] if !is_of_shards => {
@@ -64,6 +68,22 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
             Ok(code.worst(ExitCode::RunsFailed))
         }
     }
+}
+
+/// A record that is named twice, or lies in two places, is one.
+fn distinct(parts: Vec<Part>) -> Vec<Part> {
+    let mut distinct: Vec<Part> = Vec::new();
+    for part in parts {
+        let is_same = |known: &Part| {
+            (&known.machine, &known.manifest.record) == (&part.machine, &part.manifest.record)
+                && known.manifest == part.manifest
+                && known.runs == part.runs
+        };
+        if !distinct.iter().any(is_same) {
+            distinct.push(part);
+        }
+    }
+    distinct
 }
 
 /// `3/8: cancelled ...`.

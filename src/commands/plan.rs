@@ -49,14 +49,14 @@ fn propose(record: &str, arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Erro
         return Err(Error::refused(message, "use a share between 0% and 100%, such as `--precision 1%`"));
     }
     let record = records::open(&ProjectRoot::here()?, record)?;
-    let proposals = proposal::propose(&record.manifest, &record.runs, relative);
+    let proposals = proposal::propose(&record.manifest, &record.runs, relative)?;
     if proposals.is_empty() {
         return Err(Error::refused(
             "no cell of this record completed two runs",
             "use a record with more completed runs",
         ));
     }
-    let summary = summarize_briefly(&record.manifest, &record.runs);
+    let summary = summarize_briefly(&record.manifest, &record.runs)?;
     let needed = proposal::blocks_needed(&record.manifest.plan, &judge(&record.manifest, &summary));
     if arguments.json {
         let value = serde_json::json!({ "precision": relative, "cells": proposals, "comparisons": needed });

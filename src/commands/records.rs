@@ -6,7 +6,7 @@ use crate::ui::error::Error;
 use judge::compare::judge;
 use judge::results::{self, Results};
 use judge::summary::summarize;
-use record::{Arm, Detail, LATEST, Outcome, ProjectRoot, Record};
+use record::{Arm, LATEST, Outcome, ProjectRoot, Record};
 
 /// Opens the record of that folder or name, or the newest.
 ///
@@ -39,13 +39,13 @@ pub(super) fn find(place: &ProjectRoot, text: &str) -> Result<PathBuf, Error> {
 
 /// What a record says.
 pub(super) fn results_of_folder(folder: &Path) -> Result<Results, Error> {
-    Ok(results_of(&Record::open_with(folder, Detail::Durations)?))
+    results_of(&Record::open(folder)?)
 }
 
 /// What a record says that was read.
-pub(super) fn results_of(record: &Record) -> Results {
-    let summary = summarize(&record.manifest, &record.runs);
-    results::results(&record.manifest, &summary, &judge(&record.manifest, &summary))
+pub(super) fn results_of(record: &Record) -> Result<Results, Error> {
+    let summary = summarize(&record.manifest, &record.runs)?;
+    Ok(results::results(&record.manifest, &summary, &judge(&record.manifest, &summary)))
 }
 
 /// Whether any run of a record was completed.

@@ -17,7 +17,7 @@ use judge::results::{self, Cell, Results, Status};
 use judge::summary::summarize;
 use reading::{plain_file, shell};
 use record::provenance::{self, Facts};
-use record::{Detail, Manifest, ProjectRoot, Record, StoreError, write_whole};
+use record::{Manifest, ProjectRoot, Record, StoreError, write_whole};
 use report::format::{count, some};
 use report::{self, Composed, Format, Rendered, UserTemplate};
 use spec::Loaded;
@@ -34,8 +34,7 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(cell) = &arguments.trace {
         return super::trace::print(&found, cell, ui);
     }
-    let has_figures = !arguments.template.is_empty() || arguments.format.iter().any(|format| format.is_whole_page());
-    let record = Record::open_with(&found, if has_figures { Detail::Whole } else { Detail::Durations })?;
+    let record = Record::open(&found)?;
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
     let written = write(&record, Destination::replacing(&folder), &arguments.format, &templates, ui)?;
@@ -310,7 +309,7 @@ pub(super) fn write(
     ui: &Ui,
 ) -> Result<Written, Error> {
     let manifest = &record.manifest;
-    let summary = summarize(manifest, &record.runs);
+    let summary = summarize(manifest, &record.runs)?;
     let judged = judge(manifest, &summary);
     let results = results::results(manifest, &summary, &judged);
     let composed = report::compose(&results, Some(&record.runs));

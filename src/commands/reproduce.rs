@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &ReproduceArgs, ui: &Ui) -> Result<ExitCode, Error>
         let folder = folder.unwrap_or(Path::new("."));
         return Ok(code.worst(merge::add_machine(&place, fleet, (arguments.machine.as_deref(), record), folder, ui)?));
     }
-    let here = results_of(&record);
+    let here = results_of(&record)?;
     let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
     let found = reproduction(&side("there", there), &side("here", here))?;
     if arguments.json {

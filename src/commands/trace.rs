@@ -8,8 +8,8 @@ use crate::ui::error::{Error, ExitCode};
 use plan::Cell;
 use reading::nearest::suggestion;
 use reading::plain_file;
+use record::Record;
 use record::profiled::TRACES;
-use record::{Detail, Record};
 use report::format::some;
 
 /// A record may come from anywhere; a million events are less.
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// Prints the trace of the cell of that id or path, or of the only one in whose path the name stands: as entries
 /// (`odd/one`), else anywhere.
 pub(super) fn print(record: &Path, name: &str, ui: &Ui) -> Result<ExitCode, Error> {
-    let record = Record::open_with(record, Detail::Durations)?;
+    let record = Record::open(record)?;
     let plan = &record.manifest.plan;
     let file = |cell: &Cell| record.folder.join(TRACES).join(format!("{}.json.zst", cell.id));
     let traced: Vec<(String, &Cell)> =

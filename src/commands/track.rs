@@ -14,7 +14,7 @@ use report::{self, Format};
 /// Hands report and results to the client, whose output is this command's.
 pub(super) fn export(client: &str, arguments: &ExportArgs) -> Result<ExitCode, Error> {
     let record = records::open(&ProjectRoot::here()?, &arguments.record)?;
-    let results = records::results_of(&record);
+    let results = records::results_of(&record)?;
     let cannot = |source| Error::attempt("cannot write the report to a temporary folder", source);
     let scratch = Scratch::new().map_err(cannot)?;
     let rendered = report::compose(&results, Some(&record.runs)).render(&Format::defaults().collect::<Vec<_>>())?;

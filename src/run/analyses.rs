@@ -10,38 +10,40 @@ use experiment::Design;
 use judge::compare::need::settled;
 use judge::summary::summarize_asked;
 use plan::Cell;
-use record::StoredRun;
+use record::{StoreError, StoredRun};
 
 /// Analyses again where an earlier session did.
-pub(super) fn replay(job: &mut Job) {
+pub(super) fn replay(job: &mut Job) -> Result<(), StoreError> {
     let plan = job.plan();
     let (rounds, blocks) = (plan.rounds, per_round(plan));
     for round in 0..rounds {
         for after in job.need.interim_analyses.blocks().take_while(|after| *after < blocks).collect::<Vec<_>>() {
             let all_are_done = (0..after).all(|block| is_whole(job, round * blocks + block));
             if !all_are_done {
-                return;
+                return Ok(());
             }
-            analyse(job, round * blocks + after);
+            analyse(job, round * blocks + after)?;
         }
     }
+    Ok(())
 }
 
 /// After `blocks` blocks in all: lets groups leave that need no more, if there is an analysis here.
-pub(super) fn analyse(job: &mut Job, blocks: u32) {
+pub(super) fn analyse(job: &mut Job, blocks: u32) -> Result<(), StoreError> {
     let plan = job.plan();
     let (round, in_round) = (blocks / per_round(plan), blocks % per_round(plan));
     // After the last block of a round there is nothing to leave.
     if job.need.design == Design::Sequential || in_round == 0 || !job.need.interim_analyses.is_after(in_round) {
-        return;
+        return Ok(());
     }
     let first = round * per_round(plan);
     let is_seen = |run: &&StoredRun| (first..first + in_round).contains(&run.run);
-    let summary = summarize_asked(job.manifest(), job.runs().iter().filter(is_seen));
+    let summary = summarize_asked(job.manifest(), job.runs().iter().filter(is_seen))?;
     let settled = settled(job.manifest(), &summary);
     for (group, _) in (0..).zip(settled).filter(|(_, is_settled)| *is_settled) {
         job.need.left.entry((round, group)).or_insert(in_round);
     }
+    Ok(())
 }
 
 /// Whether every turn of a block that is to be carried out has its outcome.

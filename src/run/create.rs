@@ -146,7 +146,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     };
     let record = Record::create(folder, manifest, session, &local)?;
     let hold = Hold::take(&record.folder)?;
-    Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable))
+    Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?)
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -191,8 +191,8 @@ pub(crate) fn resume(
     }
     record.begin_session(session)?;
     models.iter_mut().for_each(PreparedModel::stamp);
-    let mut job = Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable);
-    analyses::replay(&mut job);
+    let mut job = Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?;
+    analyses::replay(&mut job)?;
     Ok(job)
 }
 

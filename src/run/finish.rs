@@ -86,7 +86,7 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         run.data.metrics.extend(watched.metrics(inferences));
         run.series = watched.series;
     }
-    let durations: Vec<f64> = run.durations().collect();
+    let durations: Vec<f64> = run.held().durations().collect();
     run.shape = Distribution::of(&durations, run.iterations);
     let precision = stop.and_then(|stop| precision(&durations, stop));
     run.data.metrics.extend(precision.map(|ratio| (metric::PRECISION.name.to_owned(), ratio)));
@@ -122,7 +122,7 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, pauses: bool) {
         let steady = if run.data.slices.is_empty() { first } else { warm.unwrap_or(first) };
         set(metric::TIME_TO_STEADY.name, steady as f64);
     }
-    let durations: Vec<f64> = run.durations().collect();
+    let durations: Vec<f64> = run.held().durations().collect();
     let Some(median) = statistics::quantile::median(&durations) else { return };
     run.data.metrics.insert(metric::LATENCY.name.to_owned(), median);
     device_metrics(run);
@@ -133,7 +133,7 @@ fn derive_metrics(run: &mut StoredRun, batch_size: Option<u64>, pauses: bool) {
     // A program takes its samples in slices, with messages between them.
     let timed = || run.data.measured.duration_ns.iter().skip(run.late_warmup as usize).sum();
     let is_program = run.data.metrics.contains_key(metric::UNTIMED.name);
-    let span: u64 = if is_program { timed() } else { run.active_ns() };
+    let span: u64 = if is_program { timed() } else { run.held().active_ns() };
     let span = span.max(1) as f64;
     let per_second = durations.len() as f64 * f64::from(run.iterations) / span * 1e9;
     run.data.metrics.insert(metric::THROUGHPUT.name.to_owned(), per_second);

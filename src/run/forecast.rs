@@ -9,11 +9,9 @@ use super::need::per_round;
 use super::schedule::{self, Placed, Turn};
 use base::metric;
 use base::quantity::Nanos;
-use experiment::{Cache, Design, Measure, Rebuild, Stop};
+use experiment::{Design, Measure, Rebuild, Stop};
 use plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use record::{Arm, Outcome, StoredRun};
-use statistics::autocorrelation::autocorrelation_time;
-use statistics::quantile::{NORMAL_CONSISTENCY, median, median_absolute_deviation};
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
@@ -107,14 +105,14 @@ fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
 /// makes of them.
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
-    let measure = job.measure();
+    let (measure, samples) = (job.measure(), job.pilot_samples(cell));
     let load = job.load_of_run(cell, 0);
     // What the rehearsal built no run builds again.
     let builds_once = measure.rebuild == Rebuild::Once && metric_of(pilot, metric::BUILD) > 0;
     let seen = CellForecast {
         start: if builds_once { Nanos(metric_of(pilot, metric::SPAWN)) } else { start_time(pilot) },
-        sample: Nanos(sample_ns(pilot, measure, job.iterations(cell)).max(1)),
-        noise: noise(pilot).unwrap_or(0.0),
+        sample: Nanos(samples.sample_ns(measure.cache, job.iterations(cell)).max(1)),
+        noise: samples.noise,
         source: Source::Rehearsal,
     };
     match load {
@@ -136,30 +134,4 @@ pub(super) fn start_time(pilot: &StoredRun) -> Nanos {
 /// A time that the pilot took, in nanoseconds; 0 where it has none.
 fn metric_of(pilot: &StoredRun, metric: metric::Metric) -> u64 {
     pilot.data.metrics.get(metric.name).copied().unwrap_or(0.0) as u64
-}
-
-/// Robust coefficient of variation of a pilot's samples, widened for their correlation.
-fn noise(pilot: &StoredRun) -> Option<f64> {
-    let durations: Vec<f64> = pilot.data.warmup.duration_ns.iter().map(|duration| *duration as f64).collect();
-    let middle = median(&durations).filter(|middle| *middle > 0.0)?;
-    let variation = NORMAL_CONSISTENCY * median_absolute_deviation(&durations)? / middle;
-    Some(variation * autocorrelation_time(&durations).sqrt())
-}
-
-/// Typical time from the start of a sample to the start of the next: emptying caches takes its time too.
-fn sample_ns(pilot: &StoredRun, measure: &Measure, iterations: u32) -> u64 {
-    let together = iteration_ns(pilot).unwrap_or(0).saturating_mul(u64::from(iterations.max(1)));
-    let starts = &pilot.data.warmup.start_ns;
-    let gaps: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-    match measure.cache {
-        Cache::Cold => median(&gaps).map_or(together, |gap| gap as u64),
-        Cache::Warm => together,
-    }
-}
-
-/// Typical duration of an iteration: the median of a pilot's last five samples (method 1.3).
-pub(super) fn iteration_ns(pilot: &StoredRun) -> Option<u64> {
-    let durations = &pilot.data.warmup.duration_ns;
-    let last: Vec<f64> = durations.iter().rev().take(5).map(|duration| *duration as f64).collect();
-    median(&last).map(|nanos| nanos as u64)
 }

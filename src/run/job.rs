@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
 use super::need::DecidedGroups;
+use super::pilot::PilotSamples;
 use super::schedule::Turn;
 use base::quantity::Nanos;
 use device::{Gpu, Monitors, Neighbours, Watch};
@@ -18,7 +19,8 @@ use onnx::{Resolved, ResolvedTensor, ShapeError};
 use plan::{Cell, CellId, Plan};
 use prepare::runtime::Libraries;
 use record::hold::Hold;
-use record::{Arm, Manifest, Outcome, Record, StoredRun};
+use record::{Arm, Manifest, Outcome, Record, Sampled, StoreError, StoredRun};
+use worker::backend::failure::classify;
 use worker::backend::{self, Failure, FailureKind, Kind};
 
 /// A record in the making.
@@ -62,8 +64,10 @@ struct Batch {
 #[derive(Debug, Default)]
 struct Index {
     done: HashMap<(CellId, Arm, u32), Outcome>,
-    /// Where the pilot of each cell is.
-    pilots: HashMap<CellId, usize>,
+    /// Where the pilot of each cell is, and what its samples say.
+    pilots: HashMap<CellId, (usize, PilotSamples)>,
+    /// About how long the samples of each run took, in nanoseconds.
+    took_ns: Vec<u64>,
     /// Kinds of failure of each cell, with the arm.
     failures: HashMap<CellId, Vec<(Arm, FailureKind)>>,
     /// Cells of which a run completed, controls and the rehearsal aside.
@@ -71,10 +75,12 @@ struct Index {
 }
 
 impl Index {
-    fn add(&mut self, position: usize, run: &StoredRun) {
+    fn add(&mut self, run: &StoredRun, samples: &Sampled<'_>) {
+        let position = self.took_ns.len();
+        self.took_ns.push(samples.warmup.span_ns().saturating_add(samples.active_ns()));
         self.done.insert((run.cell, run.arm, run.run), run.outcome);
         if run.arm == Arm::Pilot {
-            self.pilots.entry(run.cell).or_insert(position);
+            self.pilots.entry(run.cell).or_insert_with(|| (position, PilotSamples::of(samples)));
         }
         if (run.arm, run.outcome) == (Arm::Main, Outcome::Completed) {
             self.measured.insert(run.cell);
@@ -95,16 +101,20 @@ pub struct VariantKey {
 
 impl Job {
     /// A job that goes on where the record's runs end.
+    ///
+    /// # Errors
+    ///
+    /// Samples that cannot be read.
     pub fn new(
         (record, hold): (Record, Hold),
         models: Vec<PreparedModel>,
         libraries: Libraries,
         spec_folder: PathBuf,
         executable: PathBuf,
-    ) -> Self {
+    ) -> Result<Self, StoreError> {
         let mut index = Index::default();
-        for (position, run) in record.runs.iter().enumerate() {
-            index.add(position, run);
+        for run in &record.runs {
+            index.add(run, &run.samples()?);
         }
         let need = DecidedGroups::new(&record);
         let experiment = &record.manifest.experiment;
@@ -128,7 +138,7 @@ impl Job {
             // It was run so by an earlier session; a file that changed since is found before anything is run with it.
             let _known = job.set_batch(search.cell as usize, search.batch);
         }
-        job
+        Ok(job)
     }
 
     pub(crate) fn record(&self) -> &Record {
@@ -215,9 +225,10 @@ impl Job {
         Ok(())
     }
 
-    /// Adds a run that has its outcome.
-    pub fn add(&mut self, run: StoredRun) {
-        self.index.add(self.record.runs.len(), &run);
+    /// Adds a run that has its outcome and is in the journal, where its samples stay.
+    pub fn add(&mut self, mut run: StoredRun) {
+        self.index.add(&run, &run.held());
+        run.leave_on_disk(&self.record.folder);
         self.record.runs.push(run);
     }
 
@@ -230,7 +241,7 @@ impl Job {
             Ok(file) if file.is_none_or(|file| file.stamp.is_current()) => return None,
             Ok(_) => format!("the file of model `{}` has changed since the record began", coordinates.model()),
         };
-        Some(Failure::new(FailureKind::Model, text))
+        Some(Failure::new(classify(&text, FailureKind::Model), text))
     }
 
     /// Which variant of which model a cell is, for which kind of device.
@@ -265,7 +276,17 @@ impl Job {
 
     /// The pilot of a cell.
     pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
-        self.record.runs.get(*self.index.pilots.get(&cell.id)?)
+        self.record.runs.get(self.index.pilots.get(&cell.id)?.0)
+    }
+
+    /// What the samples of that pilot say; nothing without one.
+    pub(super) fn pilot_samples(&self, cell: &Cell) -> PilotSamples {
+        self.index.pilots.get(&cell.id).map_or_else(PilotSamples::default, |(_, samples)| *samples)
+    }
+
+    /// The runs that have an outcome, with about how long the samples of each took, in nanoseconds.
+    pub(super) fn runs_with_times(&self) -> impl Iterator<Item = (&StoredRun, u64)> {
+        self.record.runs.iter().zip(self.index.took_ns.iter().copied())
     }
 
     /// The longest warm-up that a cell of this one's group took in the rehearsal: every run of every block warms up at least
@@ -277,9 +298,9 @@ impl Job {
             return Nanos(0);
         }
         let group = &self.plan().groups[cell.group as usize];
-        let pilots = group.cells.iter().filter_map(|member| self.pilot(self.cell(*member as usize)));
-        let completed = pilots.filter(|pilot| pilot.outcome == Outcome::Completed);
-        Nanos(completed.map(|pilot| pilot.data.warmup.span_ns()).max().unwrap_or(0))
+        let cells = group.cells.iter().map(|member| self.cell(*member as usize));
+        let completed = cells.filter(|cell| self.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed));
+        completed.map(|cell| self.pilot_samples(cell).span).max().unwrap_or_default()
     }
 
     /// Whether this run has an outcome already.

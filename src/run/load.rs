@@ -1,7 +1,6 @@
 //! The load that a run of a cell is put under: when its queries come, and which of them count (method 7.1).
 
 use super::Job;
-use super::forecast::iteration_ns;
 use super::served::Served;
 use base::quantity::Nanos;
 use experiment::{Arrivals, Load, Stop};
@@ -163,8 +162,9 @@ impl Job {
     /// What one inference takes, in seconds: with all callers busy where that is known, else by the rehearsal.
     fn service_s(&self, cell: &Cell) -> f64 {
         let busy = self.manifest().rate_of(cell).and_then(|rate| rate.service_ns).map(|ns| ns as u64);
-        let pilot = self.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed);
-        let service = busy.or_else(|| iteration_ns(pilot?)).unwrap_or(1_000_000);
+        let is_run = self.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed);
+        let rehearsed = self.pilot_samples(cell).iteration_ns.filter(|_| is_run);
+        let service = busy.or(rehearsed).unwrap_or(1_000_000);
         service.max(1) as f64 / 1e9
     }
 }

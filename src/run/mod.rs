@@ -25,6 +25,7 @@ mod load;
 mod model;
 mod need;
 mod passes;
+mod pilot;
 pub(crate) mod prepare;
 mod programs;
 mod provenance;
@@ -174,7 +175,7 @@ fn measure_blocks(
         // A block of an earlier session passes in no time.
         of_a_run = of_a_run.max(Some(block_started.elapsed() / wanted));
         sync(job, number)?;
-        analyses::analyse(job, number + 1);
+        analyses::analyse(job, number + 1)?;
         if forecast::runs_left(job) > 0 {
             cool_down(job, number, session);
         }
@@ -210,17 +211,17 @@ fn cool_down(job: &Job, block: u32, session: &mut Session<'_>) {
 
 /// About how long the runs took that are there already.
 fn measured_so_far(job: &Job) -> Duration {
-    let took = |run: &StoredRun| {
+    let took = |(run, samples_ns): (&StoredRun, u64)| {
         let value = |metric: Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
         let before = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
-        (before as u64).saturating_add(run.data.warmup.span_ns()).saturating_add(run.active_ns())
+        (before as u64).saturating_add(samples_ns)
     };
     let all = || {
-        let (beside, alone): (Vec<&StoredRun>, Vec<&StoredRun>) =
-            job.runs().iter().partition(|run| run.arm != Arm::Pilot && lanes::of_run(job, run).is_some());
+        let (beside, alone): (Vec<_>, Vec<_>) =
+            job.runs_with_times().partition(|(run, _)| run.arm != Arm::Pilot && lanes::of_run(job, run).is_some());
         let mut by_lane = BTreeMap::new();
         for run in beside {
-            *by_lane.entry(lanes::of_run(job, run)).or_insert(0_u64) += took(run);
+            *by_lane.entry(lanes::of_run(job, run.0)).or_insert(0_u64) += took(run);
         }
         alone.into_iter().map(took).fold(by_lane.into_values().max().unwrap_or(0), u64::saturating_add)
     };

@@ -289,7 +289,8 @@ impl<'a> Live<'a> {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
         if self.ui.is_terminal() {
-            let summary = summarize_briefly(manifest, runs);
+            // What cannot be read ends the measurement where it is needed for more than a table.
+            let Ok(summary) = summarize_briefly(manifest, runs) else { return };
             let verdicts = verdicts(manifest, &summary);
             let goes_on = |group: usize| left > 0 && going_on.contains(&group);
             let judged = Judged { comparisons: verdicts, ..Judged::default() };
@@ -393,7 +394,7 @@ fn machine(manifest: &Manifest) -> String {
     if let Some(cores) = host.allowed_cores {
         parts[0].push_str(&format!(", {}", count(u64::from(cores), "core")));
     }
-    let nothing = results::results(manifest, &summarize_briefly(manifest, &[]), &Judged::default());
+    let nothing = results::results(manifest, &summarize_briefly(manifest, &[]).unwrap_or_default(), &Judged::default());
     if let Some(runtime) = executed_by(&nothing) {
         parts.push(runtime);
     } else {

@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use statistics::{Verdict, paired_slice_ratio};
 
 use crate::pipeline::{REMEMBER_PID, assert_all_gone, assert_one_outcome_each, read_until, signal};
-use crate::support::Workplace;
+use crate::support::{Workplace, whole_record};
 
 /// A record that is created and not begun.
 fn begin(text: &str) -> (Workplace, PathBuf) {
@@ -70,7 +70,7 @@ fn two(scale: f64, design: &str, stop: &str) -> String {
 }
 
 fn verdict(record: &Record) -> Verdict {
-    let summary = summarize(&record.manifest, &record.runs);
+    let summary = summarize(&record.manifest, &record.runs).unwrap();
     judge(&record.manifest, &summary).comparisons[0].verdict
 }
 
@@ -162,12 +162,12 @@ fn a_duet_pairs_its_slices_and_has_a_control_of_its_own() {
     for run in 0..10 {
         let (base, other) = (of(Arm::Main, 0, run), of(Arm::Main, 1, run));
         assert_eq!((base.data.slices.len(), other.data.slices.len()), (6, 6));
-        let ratio = paired_slice_ratio(&base.slice_durations(), &other.slice_durations()).unwrap();
+        let ratio = paired_slice_ratio(&base.held().slice_durations(), &other.held().slice_durations()).unwrap();
         assert!((ratio - 1.1_f64.ln()).abs() < 0.03, "{ratio}");
         let control = plan.controls[0] as usize;
         let (one, twin) = (of(Arm::Aa, control, run), of(Arm::AaTwin, control, run));
         assert_ne!(one.data.measured, twin.data.measured);
-        controls.push(paired_slice_ratio(&one.slice_durations(), &twin.slice_durations()).unwrap());
+        controls.push(paired_slice_ratio(&one.held().slice_durations(), &twin.held().slice_durations()).unwrap());
     }
     assert!(controls.iter().all(|ratio| ratio.abs() < 0.03), "{controls:?}");
 }
@@ -302,7 +302,7 @@ fn slices_read_the_same_from_the_journal_and_from_parquet() {
     for run in &parquet.runs {
         run.write(copy.path()).unwrap();
     }
-    assert_eq!(Record::open(copy.path()).unwrap().runs, parquet.runs);
+    assert_eq!(whole_record(copy.path()).runs, parquet.runs);
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod judging;
 mod keeping;
 mod limits;
 mod load;
+mod memory;
 mod monitors;
 mod need;
 mod onnxruntime;

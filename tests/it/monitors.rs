@@ -83,7 +83,7 @@ fn memory_that_is_nearly_full_and_persistence_that_is_off_are_told() {
 #[test]
 fn energy_per_inference_is_power_times_time_over_inferences_and_the_idle_level_is_kept() {
     let (place, record) = measured("watts: 250, idle_watts: 40, package_watts: 90, memory: 10%");
-    let summary = summarize(&record.manifest, &record.runs);
+    let summary = summarize(&record.manifest, &record.runs).unwrap();
     let value = |metric: &str| summary.cells[0].metrics[metric].estimate.value;
     // 250 W and 90 W for about a millisecond each.
     let latency = value("latency_ns") / 1e9;

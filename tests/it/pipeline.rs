@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use statistics::paired::Verdict;
 use worker::backend::FailureKind;
 
-use crate::support::Workplace;
+use crate::support::{Workplace, whole_record};
 
 /// A base and one variant whose scripts differ as given.
 fn two(noise: &str, scale: f64) -> String {
@@ -27,7 +27,7 @@ fn comparison(spec: &str) -> Comparison {
     let place = Workplace::with_spec(spec);
     place.run(&["x.yaml"]).expect_code(0);
     let record = place.record("x");
-    let summary = summarize(&record.manifest, &record.runs);
+    let summary = summarize(&record.manifest, &record.runs).unwrap();
     judge(&record.manifest, &summary).comparisons.into_iter().next().unwrap()
 }
 
@@ -304,7 +304,7 @@ fn a_record_reads_the_same_from_its_journal_and_from_parquet() {
     for run in &parquet.runs {
         run.write(copy.path()).unwrap();
     }
-    let journal = Record::open(copy.path()).unwrap();
+    let journal = whole_record(copy.path());
     assert_eq!(journal.runs, parquet.runs);
     assert!(parquet.runs.iter().any(|run| !run.data.measured.is_empty()));
 }

@@ -76,22 +76,19 @@ fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| judge::summary::summarize(&fixture.manifest, &fixture.runs))
+            pool.install(|| judge::summary::summarize(&fixture.manifest, &fixture.runs).unwrap())
         };
         assert_eq!(of(1), of(8), "{name}");
     }
 }
 
-/// The terminal's table is redrawn after every block: it takes nothing that it does not show, and shows what the report
-/// will say.
+/// The terminal's table is redrawn after every block, without what takes long, and shows what the report will say.
 #[test]
 fn between_blocks_only_what_the_table_shows_is_judged() {
     for (name, fixture) in all() {
         let manifest = &fixture.manifest;
-        let brief = judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs);
+        let brief = judge::summary::summarize_briefly(&fixture.manifest, &fixture.runs).unwrap();
         let verdicts = judge::compare::verdicts(&fixture.manifest, &brief);
-        let percentiles = |cell: &judge::summary::CellSummary| cell.latency.as_ref().map_or(0, |l| l.percentiles.len());
-        assert!(brief.cells.iter().all(|cell| percentiles(cell) <= 1), "{name}");
         // What bounds a cell is told when all of it is measured.
         let overview = |summary: &Summary, comparisons: &[Comparison]| {
             let judged = Judged { comparisons: comparisons.to_vec(), ..Judged::default() };

@@ -237,7 +237,7 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
         judged.verdict.name()
     );
     assert!(row.unwrap().ends_with(&numbers), "{row:?} and {numbers}");
-    let table = table::Table::read_parquet(&place.path("out/results.parquet"), None, None).unwrap();
+    let table = table::Table::read_parquet(&place.path("out/results.parquet")).unwrap();
     assert_eq!(table.height(), rows);
     // The same from the record.
     let record = place.record_folder("x");

@@ -99,7 +99,7 @@ impl Workplace {
     }
 
     pub fn record(&self, experiment: &str) -> Record {
-        Record::open(&self.record_folder(experiment)).unwrap()
+        whole_record(&self.record_folder(experiment))
     }
 }
 
@@ -174,4 +174,11 @@ pub fn without_settings(command: &mut Command) -> &mut Command {
     }
     // Whoever signs every commit does not sign those of tests.
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1")
+}
+
+/// A record with its samples in memory.
+pub fn whole_record(folder: &Path) -> Record {
+    let record = Record::open(folder).unwrap();
+    let runs = record.runs.iter().map(|run| run.here().unwrap()).collect();
+    Record { runs, ..record }
 }

@@ -296,7 +296,7 @@ fn whatever_is_shown_passes_a_border_that_makes_it_printable() {
 
 /// The files that open others without `reading::plain_file`, and why that cannot hang: only what perfrun itself wrote or holds, or
 /// the kernel's own files.
-const OPENERS: [&str; 15] = [
+const OPENERS: [&str; 14] = [
     // Unpacked, or hashed, by perfrun a moment before.
     "src/commands/archive.rs",
     "src/commands/diff/revision_files.rs",
@@ -319,7 +319,6 @@ const OPENERS: [&str; 15] = [
     // What ONNX Runtime wrote into a folder of perfrun's own.
     "crates/worker/src/backend/onnxruntime/profile.rs",
     // `/proc` and `/sys`.
-    "crates/worker/src/exit.rs",
     "crates/worker/src/group.rs",
     // Without following links, and with flags of its own.
     "crates/worker/src/lock.rs",

@@ -9,10 +9,10 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::journal::{StoredRun, sort};
-use super::{Detail, FORMAT, Record, StoreError, profile_table, samples, series, write_with};
+use super::{FORMAT, Record, StoreError, profile_table, samples, series, write_with};
 use experiment::Axis;
 use plan::CellId;
-use table::{FileError, Table, TableError, Values};
+use table::{FileError, ParquetFile, Table, TableError, Values};
 use worker::measure::Samples;
 
 const CELLS: &str = "cells.parquet";
@@ -25,7 +25,7 @@ const BYTES_OF_RUN: usize = 8192;
 /// What a metric of a run takes.
 const BYTES_OF_METRIC: usize = 128;
 
-/// Writes the four files, and that of devices where something was read of one.
+/// Writes the four files, and that of devices where something was read of one. The samples of all runs are there then.
 pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
     write_table(&record.folder.join(CELLS), cells(record))?;
     let rows = record.manifest.plan.cells.iter().zip(0_u32..).map(|(cell, row)| (cell.id, row)).collect();
@@ -37,17 +37,16 @@ pub(super) fn write(record: &mut Record) -> Result<(), StoreError> {
     if let Some(table) = profile_table::table(record).transpose() {
         write_table(&record.folder.join(profile_table::FILE), table)?;
     }
-    write_table(&record.folder.join(samples::FILE), samples::table(&mut record.runs))
+    samples::write(&record.folder.join(samples::FILE), &mut record.runs)
 }
 
 /// Reads all runs back, each after `check` has seen it.
 pub(super) fn read(
     folder: &Path,
-    detail: Detail,
     mut check: impl FnMut(&StoredRun) -> Result<(), StoreError>,
 ) -> Result<Vec<StoredRun>, StoreError> {
     let (path, mut runs) = (folder.join(RUNS), Vec::new());
-    Table::read_parts(&path, None, BYTES_OF_RUN, |table| {
+    ParquetFile::of(&path)?.parts(None, BYTES_OF_RUN, |table| {
         for run in read_runs(&table).map_err(|error| error.in_file(&path))? {
             check(&run)?;
             runs.push(run);
@@ -55,7 +54,7 @@ pub(super) fn read(
         Ok::<_, StoreError>(())
     })?;
     read_table(&folder.join(METRICS), BYTES_OF_METRIC, |table| read_metrics(table, &mut runs))?;
-    samples::read(&folder.join(samples::FILE), detail, &mut runs)?;
+    samples::read(&folder.join(samples::FILE), &mut runs)?;
     let of_devices = folder.join(series::FILE);
     if of_devices.is_file() {
         read_table(&of_devices, series::BYTES_OF_ROW, |table| series::read(table, &mut runs))?;
@@ -75,7 +74,7 @@ fn read_table(
     bytes_of_row: usize,
     mut take: impl FnMut(&Table) -> Result<(), TableError>,
 ) -> Result<(), FileError> {
-    Table::read_parts(path, None, bytes_of_row, |table| take(&table).map_err(|error| error.in_file(path)))
+    ParquetFile::of(path)?.parts(None, bytes_of_row, |table| take(&table).map_err(|error| error.in_file(path)))
 }
 
 fn cells(record: &Record) -> Result<Table, TableError> {
@@ -312,15 +311,13 @@ mod tests {
         write_table(&path(RUNS), runs(&BTreeMap::new(), &mut written)).unwrap();
         write_table(&path(METRICS), metrics(&written)).unwrap();
         write_table(&path(series::FILE), series::table(&written)).unwrap();
-        write_table(&path(samples::FILE), samples::table(&mut written)).unwrap();
         assert_eq!(written, expected, "writing changes nothing");
-        let mut found = read(folder.path(), Detail::Whole, |_| Ok(())).unwrap();
+        samples::write(&path(samples::FILE), &mut written).unwrap();
+        let here = |runs: &[StoredRun]| -> Vec<StoredRun> { runs.iter().map(|run| run.here().unwrap()).collect() };
+        assert!(here(&written) == expected && written.iter().all(|run| run.data.measured.is_empty()));
+        let mut found = here(&read(folder.path(), |_| Ok(())).unwrap());
         found.sort_by_key(|run| run.data.warmup.device_ns.is_empty() && run.arm == Arm::Main);
         assert_eq!(found, expected);
-        let brief = read(folder.path(), Detail::Durations, |_| Ok(())).unwrap();
-        for (brief, whole) in brief.iter().zip(read(folder.path(), Detail::Whole, |_| Ok(())).unwrap()) {
-            assert!(brief.durations().eq(whole.durations()) && brief.data.measured.start_ns.is_empty());
-        }
     }
 
     /// A few kilobytes can hold a million equal rows.
@@ -340,7 +337,7 @@ mod tests {
             if seen < 2 { Ok(()) } else { Err(StoreError::Damaged { path, reason }) }
         };
         assert!(
-            matches!(read(folder.path(), Detail::Whole, &mut refuse), Err(StoreError::Damaged { reason, .. }) if reason == "twice")
+            matches!(read(folder.path(), &mut refuse), Err(StoreError::Damaged { reason, .. }) if reason == "twice")
         );
         assert_eq!(seen, 2);
     }

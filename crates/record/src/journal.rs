@@ -3,13 +3,18 @@
 //! Safe against the death of any process at once, and against loss of power from the end of its block on: [`sync_block`] waits for
 //! the disk while nothing is measured.
 
+use std::borrow::Cow;
 use std::fs;
-use std::ops::Range;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, StoreError, read_versioned, sync, write_whole};
+use super::on_disk::{OnDisk, Place};
+use super::sample_summary::SampleSummary;
+use super::sampled::Sampled;
+use super::{FORMAT, StoreError, read_versioned, sync, write_with};
 use base::metric;
 use device::Point;
 use plan::CellId;
@@ -107,6 +112,9 @@ pub struct StoredRun {
     /// What was read of its device in its course.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Point>,
+    /// Where its samples are, if not below, and what they say.
+    #[serde(skip)]
+    pub on_disk: Option<Arc<OnDisk>>,
     /// What the worker found out; it stands beside the rest in the journal, not below it.
     #[serde(flatten)]
     pub data: RunData,
@@ -132,50 +140,64 @@ impl StoredRun {
             late: None,
             warnings: Vec::new(),
             series: Vec::new(),
+            on_disk: None,
             data: RunData::default(),
         }
     }
 
-    /// Durations of the samples that statistics use, per iteration, in nanoseconds.
-    pub fn durations(&self) -> impl Iterator<Item = f64> + '_ {
-        let iterations = f64::from(self.iterations.max(1));
-        self.data
-            .measured
-            .duration_ns
-            .iter()
-            .skip(self.late_warmup as usize)
-            .map(move |total| *total as f64 / iterations)
+    /// What its samples say, wherever they are.
+    pub fn summary(&self) -> Cow<'_, SampleSummary> {
+        match &self.on_disk {
+            Some(on_disk) => Cow::Borrowed(&on_disk.summary),
+            None => Cow::Owned(SampleSummary::of(&self.held())),
+        }
     }
 
-    /// Where each slice lies among the counted samples, without what is late warm-up; all of them are one slice where
-    /// they were not cut. What a damaged file has too many or too few of is left out.
-    fn slice_ranges(&self) -> Vec<Range<usize>> {
-        let all = self.data.measured.len();
-        let first = (self.late_warmup as usize).min(all);
-        let whole = [all as u32];
-        let lengths = if self.data.slices.is_empty() { &whole[..] } else { &self.data.slices };
-        let ranges = lengths.iter().scan(0_usize, |end, length| {
-            let start = *end;
-            *end = end.saturating_add(*length as usize);
-            Some(start.clamp(first, all)..(*end).clamp(first, all))
-        });
-        ranges.collect()
+    /// Its samples, read where they are on disk alone.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is damaged.
+    pub fn samples(&self) -> Result<Sampled<'_>, StoreError> {
+        let Some(on_disk) = &self.on_disk else { return Ok(self.held()) };
+        let [warmup, measured] = on_disk.load()?;
+        Ok(Sampled { warmup: Cow::Owned(warmup), measured: Cow::Owned(measured), ..self.held() })
     }
 
-    /// [`StoredRun::durations`] by slice; a slice that is late warm-up as a whole is empty.
-    pub fn slice_durations(&self) -> Vec<Vec<f64>> {
-        let iterations = f64::from(self.iterations.max(1));
-        let durations = |range: Range<usize>| {
-            let totals = self.data.measured.duration_ns.get(range).unwrap_or_default();
-            totals.iter().map(|total| *total as f64 / iterations).collect()
-        };
-        self.slice_ranges().into_iter().map(durations).collect()
+    /// The samples that are in memory: all of them while the run is made, and none once they are on disk alone.
+    pub fn held(&self) -> Sampled<'_> {
+        Sampled {
+            iterations: self.iterations,
+            late_warmup: self.late_warmup,
+            slices: &self.data.slices,
+            warmup: Cow::Borrowed(&self.data.warmup),
+            measured: Cow::Borrowed(&self.data.measured),
+        }
     }
 
-    /// Time in which the samples that statistics use were taken, from the first to the last of each slice, gaps
-    /// between samples included and the others' slices not, in nanoseconds.
-    pub fn active_ns(&self) -> u64 {
-        self.slice_ranges().into_iter().map(|range| self.data.measured.part_span_ns(range)).sum()
+    /// The same with its samples in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`StoredRun::samples`].
+    pub fn here(&self) -> Result<StoredRun, StoreError> {
+        let Sampled { warmup, measured, .. } = self.samples()?;
+        let data = RunData { warmup: warmup.into_owned(), measured: measured.into_owned(), ..self.data.clone() };
+        Ok(StoredRun { on_disk: None, data, ..self.clone() })
+    }
+
+    /// Keeps of its samples what they say; they are in the journal of this record.
+    pub fn leave_on_disk(&mut self, record: &Path) {
+        if self.on_disk.is_none() && !(self.data.warmup.is_empty() && self.data.measured.is_empty()) {
+            let summary = SampleSummary::of(&self.held());
+            self.leave_at(summary, Place::Journal(self.file(record)));
+        }
+    }
+
+    /// As [`StoredRun::leave_on_disk`], where they are elsewhere and what they say is known.
+    pub(crate) fn leave_at(&mut self, summary: SampleSummary, place: Place) {
+        (self.data.warmup, self.data.measured) = Default::default();
+        self.on_disk = Some(Arc::new(OnDisk { summary, place }));
     }
 
     /// Whether other guests of the hypervisor took so much time that the run says little (method 8.1).
@@ -200,9 +222,17 @@ impl StoredRun {
     ///
     /// When the file cannot be written.
     pub fn write(&self, record: &Path) -> Result<(), StoreError> {
-        let path = folder(record).join(format!("{}.json", Self::stem(self.cell, self.arm, self.run)));
-        let text = serde_json::to_vec(self).expect("a run has string keys only");
-        write_whole(&path, &text)
+        let run = if self.on_disk.is_some() { Cow::Owned(self.here()?) } else { Cow::Borrowed(self) };
+        write_with(&self.file(record), |file| {
+            let mut file = BufWriter::new(file);
+            serde_json::to_writer(&mut file, &*run)?;
+            file.flush()
+        })
+    }
+
+    /// Its file in the journal of a record.
+    fn file(&self, record: &Path) -> PathBuf {
+        folder(record).join(format!("{}.json", Self::stem(self.cell, self.arm, self.run)))
     }
 }
 
@@ -212,8 +242,7 @@ impl StoredRun {
 ///
 /// What the operating system says.
 pub fn sync_block<'a>(record: &Path, runs: impl IntoIterator<Item = &'a StoredRun>) -> Result<(), StoreError> {
-    let file = |run: &StoredRun| folder(record).join(format!("{}.json", StoredRun::stem(run.cell, run.arm, run.run)));
-    runs.into_iter().map(file).chain([folder(record)]).try_for_each(|path| sync(&path))
+    runs.into_iter().map(|run| run.file(record)).chain([folder(record)]).try_for_each(|path| sync(&path))
 }
 
 /// The name of the journal's folder.
@@ -229,7 +258,7 @@ pub fn folder(record: &Path) -> PathBuf {
     record.join(FOLDER)
 }
 
-/// Reads every whole run of a journal; files that were being written when a process died are not among them.
+/// Reads every whole run of a journal, its samples left there; files that were being written when a process died are not among them.
 ///
 /// # Errors
 ///
@@ -244,11 +273,12 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     for entry in fs::read_dir(&folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            let run = read_versioned::<StoredRun>(&path)?;
+            let mut run = read_versioned::<StoredRun>(&path)?;
             let stem = StoredRun::stem(run.cell, run.arm, run.run);
             if path.file_stem() != Some(std::ffi::OsStr::new(&stem)) {
                 return Err(StoreError::Damaged { path, reason: format!("it holds the run of {stem}.json") });
             }
+            run.leave_on_disk(record);
             runs.push(run);
         }
     }
@@ -269,50 +299,5 @@ pub(super) fn remove(record: &Path) -> Result<(), StoreError> {
             Err(StoreError::Write { path: folder, source: error })
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use worker::measure::Samples;
-
-    fn run(durations: &[u64], slices: &[u32], late_warmup: u32) -> StoredRun {
-        let cell = "0123456789abcdef".parse().expect("an id");
-        // A tenth of a microsecond between samples.
-        let starts = durations.iter().scan(0, |start, duration| {
-            let begin = *start;
-            *start += duration + 100;
-            Some(begin)
-        });
-        let (start_ns, duration_ns) = (starts.collect(), durations.to_vec());
-        let measured = Samples { start_ns, duration_ns, input: vec![0; durations.len()], ..Samples::default() };
-        StoredRun {
-            iterations: 2,
-            late_warmup,
-            data: RunData { measured, slices: slices.to_vec(), ..RunData::default() },
-            ..StoredRun::not_started(cell, Arm::Main, 0, 0, Outcome::Completed)
-        }
-    }
-
-    #[test]
-    fn slices_leave_out_late_warm_up_and_the_time_between_them() {
-        let run = run(&[40, 20, 20, 30, 30], &[2, 1, 2], 1);
-        assert_eq!(run.slice_durations(), [vec![10.0], vec![10.0], vec![15.0, 15.0]]);
-        assert_eq!(run.active_ns(), 20 + 20 + (30 + 100 + 30));
-        assert!(run.slice_durations().concat().into_iter().eq(run.durations()));
-    }
-
-    #[test]
-    fn samples_that_are_not_cut_are_one_slice() {
-        let whole = run(&[40, 20, 20], &[], 1);
-        assert_eq!((whole.slice_durations(), whole.active_ns()), (vec![vec![10.0, 10.0]], 140));
-        assert_eq!(run(&[], &[], 0).active_ns(), 0);
-    }
-
-    #[test]
-    fn slices_of_a_damaged_file_stay_within_its_samples() {
-        let run = run(&[40, 20], &[1, u32::MAX, 7], 0);
-        assert_eq!(run.slice_durations(), [vec![20.0], vec![10.0], vec![]]);
     }
 }

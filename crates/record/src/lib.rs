@@ -17,13 +17,17 @@ mod known;
 pub mod local;
 pub mod manifest;
 pub mod merge;
+mod on_disk;
 mod profile_table;
 pub mod profiled;
 mod project_root;
 pub mod provenance;
 pub mod revision;
 pub mod roofline;
-pub mod samples;
+mod sample_columns;
+mod sample_summary;
+mod sampled;
+mod samples;
 mod series;
 mod sums;
 mod used;
@@ -47,6 +51,8 @@ pub use manifest::Manifest;
 pub use profiled::Profiled;
 pub use project_root::{LATEST, ProjectRoot, now};
 pub use roofline::{Bandwidth, FileArithmetic, Launching, Peak, Roofline, Stream, Traffic};
+pub use sample_summary::{PERCENTILES, SampleSummary};
+pub use sampled::Sampled;
 pub use used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, Session, SpecSource};
 
 /// Version of everything that a record holds.
@@ -158,38 +164,20 @@ pub struct Record {
     pub runs: Vec<StoredRun>,
 }
 
-/// What of the samples of a complete record is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// All of them, for figures over time and for what is written again.
-    Whole,
-    /// How long each took, which is all that estimates and verdicts come from, in a third of the memory.
-    Durations,
-}
-
 impl Record {
-    /// Reads a record, complete or not.
+    /// Reads a record, complete or not. Samples stay on disk ([`StoredRun::samples`]).
     ///
     /// # Errors
     ///
     /// When the folder holds none, a newer one, or a damaged one.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
-        Record::open_with(folder, Detail::Whole)
-    }
-
-    /// As [`Record::open`], where not all of the samples are needed.
-    ///
-    /// # Errors
-    ///
-    /// As [`Record::open`].
-    pub fn open_with(folder: &Path, detail: Detail) -> Result<Self, StoreError> {
         let manifest = Manifest::read(folder)?;
         let mut check = manifest.check_of_runs(folder);
         let runs = if manifest.findings.complete {
             // Records of earlier versions have no sums.
             let sums = manifest.findings.sums.as_ref();
             let verify = || sums.map_or(Ok(()), |sums| sums::verify(folder, sums));
-            let (verified, runs) = rayon::join(verify, || columns::read(folder, detail, &mut check));
+            let (verified, runs) = rayon::join(verify, || columns::read(folder, &mut check));
             // What a damaged file gave is nothing, and neither is what reading it said.
             verified?;
             runs?

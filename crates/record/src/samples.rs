@@ -1,22 +1,31 @@
 //! `samples.parquet`: every raw sample of a record, one row each, never edited.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::Detail;
 use super::journal::{Arm, StoredRun};
-use table::{FileError, Table, TableError, Values};
+use super::on_disk::Place;
+use super::sample_columns::{self, DURATION};
+use super::sample_summary::SampleSummary;
+use super::sampled::Sampled;
+use super::{StoreError, write_with};
+use table::{FileError, ParquetFile, Table, TableError};
 use worker::measure::Samples;
 
 pub(super) const FILE: &str = "samples.parquet";
 
-/// What a row takes while it is read: its values twice, since columns grow by doubling.
+/// Rows of a group, which is what is decoded to read one run.
+const ROWS_OF_GROUP: usize = 32 << 10;
+
+/// What a row takes while it is read.
 const BYTES_OF_ROW: usize = 64;
 
-/// What it takes while it is found whose rows are.
-const BYTES_OF_KEYS: usize = 16;
+/// Durations that are in memory before what they say is found, on all processors.
+const DURATIONS_AT_A_TIME: usize = 1 << 20;
 
 /// Which part of a run a sample belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,190 +37,237 @@ enum Phase {
     Measure = 3,
 }
 
-/// Where the values of a column stand in the samples of a run.
-#[derive(Clone, Copy)]
-enum Column {
-    U32(fn(&mut Samples) -> &mut Vec<u32>),
-    U64(fn(&mut Samples) -> &mut Vec<u64>),
-    /// As `U64`; empty in a run that has none.
-    Optional(fn(&mut Samples) -> &mut Vec<u64>),
-}
-
-const DURATION: &str = "dur_ns";
-
-/// The columns that hold what is in [`Samples`]. Writing and reading both follow this table.
-const COLUMNS: [(&str, Column); 6] = [
-    ("start_ns", Column::U64(|samples| &mut samples.start_ns)),
-    (DURATION, Column::U64(|samples| &mut samples.duration_ns)),
-    ("input", Column::U32(|samples| &mut samples.input)),
-    ("device_ns", Column::Optional(|samples| &mut samples.device_ns)),
-    ("service_ns", Column::Optional(|samples| &mut samples.service_ns)),
-    ("late_ns", Column::Optional(|samples| &mut samples.late_ns)),
-];
-
-/// All samples, those of a run adjacent; what is no part of a sample says which it is.
-pub(super) fn table(runs: &mut [StoredRun]) -> Result<Table, TableError> {
-    let rows: usize = runs.iter().map(|run| run.data.warmup.len() + run.data.measured.len()).sum();
-    let (mut number, mut phase, mut index) =
-        (Vec::with_capacity(rows), Vec::with_capacity(rows), Vec::with_capacity(rows));
-    for (run, own) in runs.iter().zip(0_u32..) {
-        let (warmup, measured, late) = (run.data.warmup.len(), run.data.measured.len(), run.late_warmup as usize);
-        let before = if run.arm == Arm::Pilot { Phase::Pilot } else { Phase::Warmup };
-        let counted = |sample| if sample < late { Phase::LateWarmup } else { Phase::Measure };
-        number.resize(number.len() + warmup + measured, own);
-        phase.resize(phase.len() + warmup, before as u32);
-        phase.extend((0..measured).map(|sample| counted(sample) as u32));
-        index.extend((0..warmup).chain(0..measured).map(|sample| sample as u32));
+/// Writes all samples, those of a run adjacent, and leaves them there; what is no part of a sample says which it is.
+///
+/// One run after the other is in memory.
+pub(super) fn write(path: &Path, runs: &mut [StoredRun]) -> Result<(), StoreError> {
+    let mut unreadable = None;
+    let mut places = Vec::with_capacity(runs.len());
+    let written = write_with(path, |file| {
+        table::write_groups(file, |put| {
+            let mut rows = Rows::default();
+            for (run, number) in runs.iter().zip(0_u32..) {
+                let samples = run.samples().map_err(|error| {
+                    unreadable.get_or_insert(error);
+                    TableError(String::new())
+                })?;
+                places.push(rows.add(run.arm, number, &samples, put)?);
+            }
+            rows.put(put)
+        })
+    });
+    if let Some(error) = unreadable {
+        return Err(error);
     }
-    let mut columns: Vec<(&str, Values)> =
-        vec![("run", number.into()), ("phase", phase.into()), ("index", index.into())];
-    for (name, column) in COLUMNS {
-        let values: Values = match column {
-            Column::U32(of) => joined(runs, rows, of).into(),
-            Column::U64(of) => joined(runs, rows, of).into(),
-            Column::Optional(of) => optional(runs, rows, of).into(),
-        };
-        columns.push((name, values));
-    }
-    Table::of(columns)
-}
-
-/// The samples of all runs, each with its warm-up first.
-fn halves(runs: &mut [StoredRun]) -> impl Iterator<Item = &mut Samples> {
-    runs.iter_mut().flat_map(|run| [&mut run.data.warmup, &mut run.data.measured])
-}
-
-fn joined<T: Copy>(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Vec<T>) -> Vec<T> {
-    let mut all = Vec::with_capacity(rows);
-    halves(runs).for_each(|half| all.extend_from_slice(of(half)));
-    all
-}
-
-fn optional(runs: &mut [StoredRun], rows: usize, of: fn(&mut Samples) -> &mut Vec<u64>) -> Vec<Option<u64>> {
-    let mut all = Vec::with_capacity(rows);
-    for half in halves(runs) {
-        let samples = half.len();
-        let values = of(half);
-        all.extend((0..samples).map(|sample| values.get(sample).copied()));
-    }
-    all
-}
-
-/// Rows that follow each other and belong to one run and half.
-struct Stretch {
-    run: usize,
-    /// In the order of [`halves`].
-    half: usize,
-    rows: usize,
-}
-
-/// Reads the samples of every run.
-pub(super) fn read(path: &Path, detail: Detail, runs: &mut [StoredRun]) -> Result<(), FileError> {
-    let stretches = stretches(path, runs.len())?;
-    let count = runs.len();
-    let is_wanted = |(name, _): &(&str, Column)| detail == Detail::Whole || *name == DURATION;
-    let columns: Vec<(&str, Column)> = COLUMNS.into_iter().filter(is_wanted).collect();
-    let read = columns.par_iter().map(|(name, column)| ByRun::read(path, name, *column, &stretches, count));
-    let read: Vec<_> = read.collect();
-    for ((_, column), values) in columns.into_iter().zip(read) {
-        match (column, values?) {
-            (Column::U32(of), ByRun::U32(values)) => put(runs, of, values),
-            (Column::U64(of) | Column::Optional(of), ByRun::U64(values)) => put(runs, of, values),
-            _ => {}
-        }
+    written?;
+    let file = Arc::new(ParquetFile::of(path)?);
+    for (run, place) in runs.iter_mut().zip(places).filter(|(_, [_, counted])| counted.end > 0) {
+        let summary = run.summary().into_owned();
+        run.leave_at(summary, Place::Rows(file.clone(), place));
     }
     Ok(())
 }
 
-fn put<T>(runs: &mut [StoredRun], of: fn(&mut Samples) -> &mut Vec<T>, values: Vec<[Vec<T>; 2]>) {
-    halves(runs).zip(values.into_iter().flatten()).for_each(|(half, values)| *of(half) = values);
+/// Rows that are not yet written.
+#[derive(Default)]
+struct Rows {
+    /// How many are.
+    written: usize,
+    run: Vec<u32>,
+    phase: Vec<u32>,
+    index: Vec<u32>,
+    samples: Vec<Samples>,
 }
 
-/// Which rows are whose.
-fn stretches(path: &Path, runs: usize) -> Result<Vec<Stretch>, FileError> {
-    let mut stretches: Vec<Stretch> = Vec::new();
-    let mut take = |part: &Table| {
-        let (run, phase) = (part.u32_slice("run")?, part.u32_slice("phase")?);
-        let half_of = |row: usize| usize::from(phase[row] >= Phase::LateWarmup as u32);
-        let mut first = 0;
-        while first < run.len() {
-            let (own, half) = (run[first], half_of(first));
-            let is_another = |row: &usize| run[*row] != own || half_of(*row) != half;
-            let next = (first..run.len()).find(is_another).unwrap_or(run.len());
-            let (own, rows) = (own as usize, next - first);
-            match stretches.last_mut() {
-                Some(last) if last.run == own && last.half == half => last.rows += rows,
-                _ if own < runs => stretches.push(Stretch { run: own, half, rows }),
-                _ => return Err(TableError(format!("there is no run {own}"))),
+impl Rows {
+    /// Adds the samples of a run, and says in which rows its halves are.
+    fn add(
+        &mut self,
+        arm: Arm,
+        run: u32,
+        samples: &Sampled<'_>,
+        put: &mut dyn FnMut(Table) -> Result<(), TableError>,
+    ) -> Result<[Range<usize>; 2], TableError> {
+        let late = samples.late_warmup as usize;
+        let before = if arm == Arm::Pilot { Phase::Pilot } else { Phase::Warmup };
+        let counted = |sample| if sample < late { Phase::LateWarmup } else { Phase::Measure };
+        let warmup = self.add_half(run, &samples.warmup, &|_| before, put)?;
+        Ok([warmup, self.add_half(run, &samples.measured, &counted, put)?])
+    }
+
+    fn add_half(
+        &mut self,
+        run: u32,
+        samples: &Samples,
+        phase: &dyn Fn(usize) -> Phase,
+        put: &mut dyn FnMut(Table) -> Result<(), TableError>,
+    ) -> Result<Range<usize>, TableError> {
+        let first = self.written + self.run.len();
+        let mut done = 0;
+        while done < samples.len() {
+            let part = done..samples.len().min(done + ROWS_OF_GROUP - self.run.len());
+            self.run.resize(self.run.len() + part.len(), run);
+            self.phase.extend(part.clone().map(|sample| phase(sample) as u32));
+            self.index.extend(part.clone().map(|sample| sample as u32));
+            self.samples.push(samples.rows(part.clone()));
+            done = part.end;
+            if self.run.len() == ROWS_OF_GROUP {
+                self.put(put)?;
             }
-            first = next;
         }
-        Ok(())
-    };
-    Table::read_parts(path, Some(&["run", "phase"]), BYTES_OF_KEYS, |mut table| {
-        table.parts().try_for_each(|part| take(&part).map_err(|error| error.in_file(path)))
-    })?;
-    Ok(stretches)
-}
+        Ok(first..first + samples.len())
+    }
 
-/// The values of a column by run and half.
-enum ByRun {
-    U32(Vec<[Vec<u32>; 2]>),
-    U64(Vec<[Vec<u64>; 2]>),
-}
-
-impl ByRun {
-    fn read(path: &Path, name: &str, column: Column, of: &[Stretch], runs: usize) -> Result<Self, FileError> {
-        Ok(match column {
-            Column::U32(_) => ByRun::U32(by_run(path, name, of, runs, |part, rows, values| {
-                values.extend_from_slice(&part.u32_slice(name)?[rows]);
-                Ok(())
-            })?),
-            Column::U64(_) => ByRun::U64(by_run(path, name, of, runs, |part, rows, values| {
-                values.extend_from_slice(&part.u64_slice(name)?[rows]);
-                Ok(())
-            })?),
-            // Records of earlier versions lack what came later.
-            Column::Optional(_) if Table::is_empty_in_parquet(path, name)? => {
-                ByRun::U64(vec![[Vec::new(), Vec::new()]; runs])
-            }
-            Column::Optional(_) => ByRun::U64(by_run(path, name, of, runs, |part, rows, values| {
-                values.extend(part.known_u64s(name, rows)?);
-                Ok(())
-            })?),
-        })
+    fn put(&mut self, put: &mut dyn FnMut(Table) -> Result<(), TableError>) -> Result<(), TableError> {
+        let Rows { written, run, phase, index, samples } = std::mem::take(self);
+        self.written = written + run.len();
+        let keys = [("run", run.into()), ("phase", phase.into()), ("index", index.into())];
+        put(Table::of(keys.into_iter().chain(sample_columns::values(samples)))?)
     }
 }
 
-/// `append` takes rows of a part to the end of the values.
-fn by_run<T: Clone>(
-    path: &Path,
-    name: &str,
-    stretches: &[Stretch],
-    runs: usize,
-    append: impl Fn(&Table, Range<usize>, &mut Vec<T>) -> Result<(), TableError>,
-) -> Result<Vec<[Vec<T>; 2]>, FileError> {
-    let mut values = vec![[Vec::new(), Vec::new()]; runs];
-    let (mut rest, mut done) = (stretches.iter().peekable(), 0);
-    let mut take = |part: &Table| {
+/// Finds where the samples of every run are, and what they say.
+pub(super) fn read(path: &Path, runs: &mut [StoredRun]) -> Result<(), FileError> {
+    let file = Arc::new(ParquetFile::of(path)?);
+    let mut found = Found { seen: vec![false; runs.len()], file: &file, runs, row: 0, pending: Vec::new() };
+    file.parts(Some(&["run", "phase", DURATION]), BYTES_OF_ROW, |mut table| {
+        table.parts().try_for_each(|part| found.take(&part).map_err(|error| error.in_file(path)))
+    })?;
+    found.summarize();
+    Ok(())
+}
+
+/// Runs whose samples are being read.
+struct Found<'a> {
+    file: &'a Arc<ParquetFile>,
+    runs: &'a mut [StoredRun],
+    seen: Vec<bool>,
+    /// Rows that were read.
+    row: usize,
+    /// Runs of which it is not yet known what their samples say; more of the last one may follow.
+    pending: Vec<Halves>,
+}
+
+/// Rows of a run, and the durations of its counted samples.
+struct Halves {
+    run: usize,
+    rows: [Range<usize>; 2],
+    counted: Vec<u64>,
+}
+
+impl Found<'_> {
+    fn take(&mut self, part: &Table) -> Result<(), TableError> {
+        let (run, phase, durations) = (part.u32_slice("run")?, part.u32_slice("phase")?, part.u64_slice(DURATION)?);
+        let is_counted = |row: usize| phase[row] >= Phase::LateWarmup as u32;
         let mut first = 0;
-        while first < part.height()
-            && let Some(stretch) = rest.peek()
-        {
-            let rows = (stretch.rows - done).min(part.height() - first);
-            let target = &mut values[stretch.run][stretch.half];
-            target.reserve_exact(stretch.rows - done);
-            append(part, first..first + rows, target)?;
-            (first, done) = (first + rows, done + rows);
-            if done == stretch.rows {
-                rest.next();
-                done = 0;
+        while first < run.len() {
+            let is_another = |row: &usize| run[*row] != run[first] || is_counted(*row) != is_counted(first);
+            let next = (first..run.len()).find(is_another).unwrap_or(run.len());
+            self.add(run[first] as usize, is_counted(first), &durations[first..next])?;
+            first = next;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows after those that were added before.
+    fn add(&mut self, run: usize, is_counted: bool, durations: &[u64]) -> Result<(), TableError> {
+        let (start, end) = (self.row, self.row + durations.len());
+        self.row = end;
+        let goes_on = |last: &Halves| last.run == run && (is_counted || last.rows[1].is_empty());
+        if !self.pending.last().is_some_and(goes_on) {
+            if self.pending.iter().map(|halves| halves.counted.len()).sum::<usize>() >= DURATIONS_AT_A_TIME {
+                self.summarize();
+            }
+            match self.seen.get_mut(run).map(|seen| std::mem::replace(seen, true)) {
+                Some(false) => {}
+                Some(true) => return Err(TableError(format!("the rows of run {run} are not next to each other"))),
+                None => return Err(TableError(format!("there is no run {run}"))),
+            }
+            self.pending.push(Halves { run, rows: [start..start, start..start], counted: Vec::new() });
+        }
+        if let Some(Halves { rows: [warmup, counted], counted: values, .. }) = self.pending.last_mut() {
+            counted.end = end;
+            if is_counted {
+                values.extend_from_slice(durations);
+            } else {
+                (warmup.end, counted.start) = (end, end);
             }
         }
         Ok(())
-    };
-    Table::read_parts(path, Some(&[name]), BYTES_OF_ROW, |mut table| {
-        table.parts().try_for_each(|part| take(&part).map_err(|error: TableError| error.in_file(path)))
-    })?;
-    Ok(values)
+    }
+
+    fn summarize(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        let runs = &*self.runs;
+        let summary = |halves: Halves| {
+            let measured = Cow::Owned(Samples { duration_ns: halves.counted, ..Samples::default() });
+            let samples = Sampled { measured, ..runs[halves.run].held() };
+            (halves.run, halves.rows, SampleSummary::of(&samples))
+        };
+        let found: Vec<_> = pending.into_par_iter().map(summary).collect();
+        for (run, rows, summary) in found {
+            self.runs[run].leave_at(summary, Place::Rows(self.file.clone(), rows));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::Outcome;
+    use std::fs::File;
+    use worker::RunData;
+
+    fn run(number: u32, warmup: usize, counted: usize) -> StoredRun {
+        let samples = |count: usize, step: u64| Samples {
+            start_ns: (0..count as u64).map(|index| 1_000 * index).collect(),
+            duration_ns: (0..count as u64).map(|index| 100 + index % step).collect(),
+            input: vec![number; count],
+            ..Samples::default()
+        };
+        let data = RunData { warmup: samples(warmup, 7), measured: samples(counted, 11), ..RunData::default() };
+        let cell = "0123456789abcdef".parse().unwrap();
+        StoredRun { data, ..StoredRun::not_started(cell, Arm::Main, number, 0, Outcome::Completed) }
+    }
+
+    #[test]
+    fn a_run_is_read_from_the_groups_that_hold_its_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let made = [run(0, 10, ROWS_OF_GROUP), run(1, 0, 0), run(2, 0, 2 * ROWS_OF_GROUP + 5), run(3, 3, 0)];
+        let mut written = made.clone();
+        write(&path, &mut written).unwrap();
+        let mut read_again: Vec<StoredRun> = (0..4).map(|number| run(number, 0, 0)).collect();
+        read(&path, &mut read_again).unwrap();
+        assert_eq!(read_again, written);
+        for (found, made) in read_again.iter().zip(&made) {
+            assert_eq!(found.summary(), made.summary());
+            assert!(found.here().unwrap() == *made && found.held().measured.is_empty());
+        }
+    }
+
+    #[test]
+    fn rows_that_are_not_where_they_should_be_are_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let read = |rows: &[(u32, Phase)]| {
+            let (numbers, phases): (Vec<u32>, Vec<u32>) = rows.iter().map(|(run, phase)| (*run, *phase as u32)).unzip();
+            let durations = vec![1_u64; rows.len()];
+            let table = Table::of([("run", numbers.into()), ("phase", phases.into()), (DURATION, durations.into())]);
+            table.unwrap().to_parquet(File::create(&path).unwrap()).unwrap();
+            let mut runs = [run(0, 0, 0), run(1, 0, 0)];
+            read(&path, &mut runs).map(|()| runs.map(|run| run.summary().count))
+        };
+        let (warm, counted) = (Phase::Warmup, Phase::Measure);
+        assert_eq!(read(&[(1, warm), (1, Phase::LateWarmup), (1, counted), (0, counted)]).unwrap(), [1, 2]);
+        for (rows, reason) in [
+            (&[(0, counted), (1, counted), (0, counted)][..], "the rows of run 0 are not next to each other"),
+            (&[(0, counted), (0, warm)], "the rows of run 0 are not next to each other"),
+            (&[(2, counted)], "there is no run 2"),
+        ] {
+            let error = read(rows).unwrap_err().to_string();
+            assert!(error.ends_with(reason), "{error}");
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use polars::prelude::*;
-use polars_parquet::parquet::metadata::ColumnChunkMetadata;
+use polars_parquet::read::FileMetadata;
 
 use super::boundary::FileError;
 use super::{Table, TableError, boundary, pages};
@@ -20,75 +22,75 @@ pub(super) fn reader(path: &Path) -> Result<ParquetReader<File>, FileError> {
     Ok(ParquetReader::new(file))
 }
 
-fn read_some(
-    path: &Path,
-    reader: ParquetReader<File>,
-    columns: Option<&[&str]>,
-    rows: Option<(usize, usize)>,
-) -> Result<Table, FileError> {
-    let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-    let reader = reader.with_columns(columns).with_slice(rows);
-    Ok(Table { frame: boundary::read(path, || reader.finish())? })
+/// A Parquet file that is read in pieces: what it says of itself is parsed once.
+#[derive(Clone, Debug)]
+pub struct ParquetFile {
+    path: PathBuf,
+    metadata: Arc<FileMetadata>,
 }
 
-impl Table {
-    /// Reads a Parquet file, or some of its columns, or so many rows from one on.
+impl ParquetFile {
+    /// # Errors
+    ///
+    /// A file that cannot be opened or is damaged.
+    pub fn of(path: &Path) -> Result<Self, FileError> {
+        let mut reader = reader(path)?;
+        let metadata = boundary::read(path, || reader.get_metadata().cloned())?;
+        Ok(ParquetFile { path: path.to_owned(), metadata })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is such a column.
+    pub fn has(&self, column: &str) -> bool {
+        self.metadata.schema_descr.fields().iter().any(|field| field.name() == column)
+    }
+
+    /// Some of the rows, of all columns or of some.
     ///
     /// # Errors
     ///
     /// A file that cannot be opened, is damaged, or has no such column.
-    pub fn read_parquet(
-        path: &Path,
-        columns: Option<&[&str]>,
-        rows: Option<(usize, usize)>,
-    ) -> Result<Self, FileError> {
-        read_some(path, reader(path)?, columns, rows)
+    pub fn rows(&self, columns: Option<&[&str]>, rows: Range<usize>) -> Result<Table, FileError> {
+        let columns = columns.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let mut reader = reader(&self.path)?.with_columns(columns).with_slice(Some((rows.start, rows.len())));
+        reader.set_metadata(self.metadata.clone());
+        Ok(Table { frame: boundary::read(&self.path, || reader.finish())? })
     }
 
-    /// Reads a Parquet file, or some of its columns, part by part. `bytes_of_row` is about what a row takes while it is
+    /// All rows of all columns or of some, part by part. `bytes_of_row` is about what a row takes while it is
     /// read: few bytes of a file can stand for any number of equal rows.
     ///
     /// # Errors
     ///
-    /// As [`Table::read_parquet`]; more rows than memory has room for; what `take` says.
-    pub fn read_parts<E: From<FileError>>(
-        path: &Path,
+    /// As [`ParquetFile::rows`]; more rows than memory has room for; what `take` says.
+    pub fn parts<E: From<FileError>>(
+        &self,
         columns: Option<&[&str]>,
         bytes_of_row: usize,
         mut take: impl FnMut(Table) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut whole = reader(path)?;
-        let metadata = boundary::read(path, || whole.get_metadata().cloned())?;
-        let (rows, memory) = (metadata.num_rows, memory_bytes().unwrap_or(u64::MAX));
+        let (rows, memory) = (self.metadata.num_rows, memory_bytes().unwrap_or(u64::MAX));
         if (rows as u64).saturating_mul(bytes_of_row as u64) > memory {
             let source = io::Error::other(format!("its {rows} rows take more memory than this machine has"));
-            return Err(FileError::Open { path: path.to_owned(), source }.into());
+            return Err(FileError::Open { path: self.path.clone(), source }.into());
         }
         let at_a_time = (BYTES_AT_A_TIME / bytes_of_row).max(1);
-        for first in (0..rows).step_by(at_a_time) {
-            let mut part = reader(path)?;
-            part.set_metadata(metadata.clone());
-            take(read_some(path, part, columns, Some((first, at_a_time)))?)?;
-        }
-        Ok(())
+        (0..rows).step_by(at_a_time).try_for_each(|first| take(self.rows(columns, first..first + at_a_time)?))
     }
+}
 
-    /// Whether a Parquet file says of one of its columns that no row has a value.
+impl Table {
+    /// Reads a Parquet file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be opened or is damaged.
-    pub fn is_empty_in_parquet(path: &Path, column: &str) -> Result<bool, FileError> {
-        let mut reader = reader(path)?;
-        boundary::read(path, || {
-            let metadata = reader.get_metadata()?;
-            let is_empty = |chunk: &ColumnChunkMetadata| {
-                let known = chunk.statistics(&metadata.footer_buf).and_then(Result::ok);
-                known.is_some_and(|known| known.null_count() == Some(chunk.num_values()))
-            };
-            let mut columns = metadata.row_groups.iter().map(|group| group.columns_under_root_iter(column));
-            Ok(columns.all(|chunks| chunks.is_none_or(|mut chunks| chunks.all(is_empty))))
-        })
+    /// As [`ParquetFile::rows`].
+    pub fn read_parquet(path: &Path) -> Result<Self, FileError> {
+        let file = ParquetFile::of(path)?;
+        file.rows(None, 0..file.metadata.num_rows)
     }
 
     /// The bytes of a Parquet file.
@@ -98,11 +100,7 @@ impl Table {
     /// What the writer or polars reports.
     pub fn to_parquet(&self, into: impl io::Write) -> io::Result<()> {
         let mut frame = self.frame.clone();
-        let mut into = Remembering { into, failed: None };
-        match ParquetWriter::new(&mut into).with_compression(ParquetCompression::Snappy).finish(&mut frame) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(into.failed.unwrap_or_else(|| io::Error::other(error))),
-        }
+        Remembering::write(into, |writer| writer.finish(&mut frame).map(|_| ()))
     }
 
     /// The text of a CSV file with a line of names; what is missing is empty.
@@ -124,10 +122,42 @@ impl Table {
     }
 }
 
+/// Writes a Parquet file of tables with the same columns, each a row group or more, so that one of them is in memory at a
+/// time. `each` hands them to its argument, one at least.
+///
+/// # Errors
+///
+/// What the writer, polars or `each` reports.
+pub fn write_groups(
+    into: impl io::Write,
+    each: impl FnOnce(&mut dyn FnMut(Table) -> Result<(), TableError>) -> Result<(), TableError>,
+) -> io::Result<()> {
+    Remembering::write(into, |writer| {
+        let (mut unused, mut groups) = (Some(writer), None);
+        let written = each(&mut |table| {
+            if let Some(writer) = unused.take() {
+                groups = Some(writer.batched(table.frame.schema())?);
+            }
+            groups.as_mut().map_or(Ok(()), |groups| groups.write_batch(&table.frame)).map_err(TableError::from)
+        });
+        written.map_err(|error| polars_err!(ComputeError: "{error}"))?;
+        groups.map_or(Ok(()), |groups| groups.finish().map(|_| ()))
+    })
+}
+
 /// A writer that keeps why it failed, of which polars tells nothing.
 struct Remembering<W> {
     into: W,
     failed: Option<io::Error>,
+}
+
+impl<W: io::Write> Remembering<W> {
+    /// Has polars write, and says what went wrong below it.
+    fn write(into: W, write: impl FnOnce(ParquetWriter<&mut Self>) -> PolarsResult<()>) -> io::Result<()> {
+        let mut into = Remembering { into, failed: None };
+        let written = write(ParquetWriter::new(&mut into).with_compression(ParquetCompression::Snappy));
+        written.map_err(|error| into.failed.unwrap_or_else(|| io::Error::other(error)))
+    }
 }
 
 impl<W> Remembering<W> {
@@ -181,12 +211,30 @@ mod tests {
         let (a, b) = (vec![1_u64, 2, 3], vec![4_u32, 5, 6]);
         let table = Table::of([("a", a.into()), ("b", b.into()), ("none", vec![None::<u64>; 3].into())]).unwrap();
         table.to_parquet(File::create(&path).unwrap()).unwrap();
-        assert!(Table::is_empty_in_parquet(&path, "none").unwrap());
-        assert!(!Table::is_empty_in_parquet(&path, "a").unwrap() && Table::is_empty_in_parquet(&path, "c").unwrap());
-        let part = Table::read_parquet(&path, Some(&["b"]), Some((1, 5))).unwrap();
+        let file = ParquetFile::of(&path).unwrap();
+        let part = file.rows(Some(&["b"]), 1..6).unwrap();
         assert_eq!((part.u32s("b").unwrap(), part.has("a")), (vec![Some(5), Some(6)], false));
-        assert!(Table::read_parquet(&path, Some(&["colour"]), None).is_err());
-        assert!(matches!(Table::read_parquet(&folder.path().join("x"), None, None), Err(FileError::Open { .. })));
+        assert!(file.has("b") && !file.has("colour") && file.rows(Some(&["colour"]), 0..1).is_err());
+        assert_eq!(Table::read_parquet(&path).unwrap().u64s("a").unwrap(), [Some(1), Some(2), Some(3)]);
+        assert!(matches!(Table::read_parquet(&folder.path().join("x")), Err(FileError::Open { .. })));
+    }
+
+    #[test]
+    fn groups_are_written_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let table = |values: &[Option<u64>]| Table::of([("a", values.to_vec().into())]).unwrap();
+        let write = |groups: &[&[Option<u64>]]| {
+            write_groups(File::create(&path).unwrap(), |put| groups.iter().try_for_each(|group| put(table(group))))
+        };
+        write(&[&[Some(1), None], &[Some(3)], &[]]).unwrap();
+        let file = ParquetFile::of(&path).unwrap();
+        assert_eq!(file.metadata.row_groups.len(), 2);
+        assert_eq!(file.rows(None, 1..3).unwrap().u64s("a").unwrap(), [None, Some(3)]);
+        write(&[&[]]).unwrap();
+        assert_eq!(Table::read_parquet(&path).unwrap().height(), 0);
+        let failed = write_groups(File::open(&path).unwrap(), |put| put(table(&[Some(1)])));
+        assert_eq!(failed.unwrap_err().raw_os_error(), Some(9), "the file is open for reading alone");
     }
 
     #[test]
@@ -197,7 +245,8 @@ mod tests {
         Table::of([("a", rows.into())]).unwrap().to_parquet(File::create(&path).unwrap()).unwrap();
         let read = |bytes_of_row| {
             let mut parts = Vec::new();
-            let done = Table::read_parts(&path, None, bytes_of_row, |part| {
+            let file = ParquetFile::of(&path).unwrap();
+            let done = file.parts(None, bytes_of_row, |part| {
                 parts.push(part.u64s("a").unwrap().into_iter().flatten().collect::<Vec<_>>());
                 Ok::<_, FileError>(())
             });
@@ -222,7 +271,7 @@ mod tests {
             bytes[index] ^= bit;
             std::fs::write(&path, bytes).unwrap();
             // An allocation that fails would end this process.
-            let _read = Table::read_parquet(&path, None, None);
+            let _read = Table::read_parquet(&path);
         }
     }
 }

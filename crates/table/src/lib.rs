@@ -11,7 +11,6 @@ mod boundary;
 mod file;
 mod pages;
 
-use std::ops::Range;
 use std::path::Path;
 
 use polars::prelude::*;
@@ -19,6 +18,7 @@ use polars::prelude::*;
 pub use aggregate::{Aggregate, Numbers};
 pub use arrays::{parquet_heads, read_parquet};
 pub use boundary::FileError;
+pub use file::{ParquetFile, write_groups};
 
 /// Rows under named columns.
 #[derive(Clone, Debug)]
@@ -235,16 +235,12 @@ impl Table {
         Ok(self.frame.column(column)?.u64()?.cont_slice()?)
     }
 
-    /// The values of these rows, without those that are missing.
+    /// The values of a column, without those that are missing.
     ///
     /// # Errors
     ///
     /// As [`Table::u32s`].
-    pub fn known_u64s(&self, column: &str, rows: Range<usize>) -> Result<Vec<u64>, TableError> {
-        let values = self.frame.column(column)?.u64()?;
-        if values.null_count() == values.len() {
-            return Ok(Vec::new());
-        }
-        Ok(values.slice(rows.start as i64, rows.len()).iter().flatten().collect())
+    pub fn known_u64s(&self, column: &str) -> Result<Vec<u64>, TableError> {
+        Ok(self.frame.column(column)?.u64()?.iter().flatten().collect())
     }
 }

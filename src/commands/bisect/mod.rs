@@ -220,7 +220,7 @@ impl Bisection<'_> {
             restrictions,
         };
         let measured = measure::measure(what, self.interrupts, self.ui)?;
-        Ok(measured.map(|(job, code)| Pair { results: results_of(job.record()), job, code }))
+        measured.map(|(job, code)| Ok(Pair { results: results_of(job.record())?, job, code })).transpose()
     }
 
     /// What a version in the middle is, where the last one has this ratio; told on a line. Where that stays open, it is

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Pass;
 use crate::run::Job;
 use crate::run::event::Event;
-use crate::run::forecast::{iteration_ns, start_time};
+use crate::run::forecast::start_time;
 use crate::run::session::{RunError, Session};
 use base::quantity::Nanos;
 use experiment::{Profiling, Stop, Warmup};
@@ -82,7 +82,8 @@ pub(in crate::run) fn expected_time(job: &Job) -> Duration {
     let of_cell = |(_, cell): (usize, &Cell)| {
         let Some(pilot) = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed) else { return 0 };
         let start = start_time(pilot).0;
-        let sampling = iteration_ns(pilot).unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
+        let sampling =
+            job.pilot_samples(cell).iteration_ns.unwrap_or(0).saturating_mul(inferences(job, cell, wanted).into());
         start.saturating_add(warmup(job, cell).0).saturating_add(sampling)
     };
     let once =
@@ -115,7 +116,7 @@ fn inferences_in_trace(job: &Job, cell: &Cell) -> u64 {
 }
 
 fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
-    let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(SAMPLING.0).max(1);
+    let inference = job.pilot_samples(cell).iteration_ns.unwrap_or(SAMPLING.0).max(1);
     let most = (SAMPLING.0 / inference).min(MOST_INFERENCES).min(inferences_in_trace(job, cell));
     wanted.inferences.max(most as u32)
 }
@@ -123,7 +124,7 @@ fn inferences(job: &Job, cell: &Cell, wanted: Profiling) -> u32 {
 /// As long as in the measurement, where the profiler's memory for events allows it.
 fn warmup(job: &Job, cell: &Cell) -> Nanos {
     const LEAST: Nanos = Nanos::from_millis(300);
-    let inference = job.pilot(cell).and_then(iteration_ns).unwrap_or(0).max(1);
+    let inference = job.pilot_samples(cell).iteration_ns.unwrap_or(0).max(1);
     let most = Nanos(inferences_in_trace(job, cell).saturating_mul(inference));
     job.least_warmup(cell).max(LEAST).min(most)
 }

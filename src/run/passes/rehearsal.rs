@@ -14,7 +14,6 @@ use super::reference::References;
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
-use crate::run::forecast::iteration_ns;
 use crate::run::session::{RunError, Session};
 use base::machine::clock::ClockQuality;
 use base::metric;
@@ -166,12 +165,13 @@ fn iterations_by_group(job: &Job) -> Vec<u32> {
         /// Events of a device's clock are half a microsecond apart: a sample of 50 us has them to one part in a hundred
         /// (method 1.5).
         const OF_DEVICE_NS: u64 = 50;
-        let least = if pilot.data.warmup.device_ns.is_empty() { 0 } else { OF_DEVICE_NS };
+        let samples = job.pilot_samples(&plan.cells[*cell as usize]);
+        let least = if samples.are_of_device { OF_DEVICE_NS } else { 0 };
         let clock = ClockQuality {
             overhead_ns: *pilot.data.metrics.get(metric::CLOCK_OVERHEAD.name)? as u64,
             resolution_ns: (*pilot.data.metrics.get(metric::CLOCK_RESOLUTION.name)? as u64).max(least),
         };
-        Some(iterations_per_sample(iteration_ns(pilot)?.saturating_mul(shorter), clock))
+        Some(iterations_per_sample(samples.iteration_ns?.saturating_mul(shorter), clock))
     };
     plan.groups.iter().map(|group| group.cells.iter().filter_map(needed).max().unwrap_or(0).min(most)).collect()
 }

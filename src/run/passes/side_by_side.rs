@@ -11,7 +11,7 @@ use crate::run::Job;
 use crate::run::at_work::keep_at_work;
 use crate::run::blocks::OneRun;
 use crate::run::event::Event;
-use crate::run::forecast::{self, iteration_ns};
+use crate::run::forecast;
 use crate::run::lanes::Lane;
 use crate::run::schedule::Turn;
 use crate::run::session::{RunError, Session};
@@ -74,7 +74,7 @@ fn cells_by_lane(job: &Job) -> BTreeMap<Lane, Vec<usize>> {
     let mut timed: BTreeMap<Lane, Vec<(u64, usize)>> = BTreeMap::new();
     for (index, cell) in job.plan().runnable() {
         let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed && !job.is_given_up(cell));
-        if let Some(took) = pilot.and_then(iteration_ns) {
+        if let Some(took) = pilot.and_then(|_| job.pilot_samples(cell).iteration_ns) {
             timed.entry(Lane::of(job, cell)).or_default().push((took, index));
         }
     }
@@ -267,7 +267,7 @@ impl<'a> Trying<'a> {
 
     /// What is compared of a run, or why it failed.
     fn values(&self, run: StoredRun) -> Result<Values, Failure> {
-        let latencies = sorted(&run.durations().collect::<Vec<f64>>());
+        let latencies = sorted(&run.held().durations().collect::<Vec<f64>>());
         if let Some(failure) = run.failure {
             return Err(failure);
         }

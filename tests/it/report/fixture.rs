@@ -253,7 +253,7 @@ impl Fixture {
     /// Derives summary and comparisons from the runs as they are now.
     pub(super) fn summarized(mut self) -> Self {
         self.runs.sort_by_key(|run| (run.arm, run.block, run.cell));
-        self.summary = summarize(&self.manifest, &self.runs);
+        self.summary = summarize(&self.manifest, &self.runs).unwrap();
         self.judged = judge(&self.manifest, &self.summary);
         self
     }
@@ -597,7 +597,7 @@ fn completed(mut run: StoredRun, behaviour: Behaviour, batch: u64, random: &mut 
         input_pool_bytes: 4_816_896,
         ..Placement::default()
     });
-    let durations: Vec<f64> = run.durations().collect();
+    let durations: Vec<f64> = run.held().durations().collect();
     run.shape = Distribution::of(&durations, run.iterations);
     let typical = median(&durations).unwrap_or_default();
     let vary = |random: &mut Xoshiro256PlusPlus, value: f64, share: f64| value * (share * random.normal()).exp();

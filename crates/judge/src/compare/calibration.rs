@@ -13,7 +13,7 @@ use base::quantity::Ratio;
 use experiment::{Design, Grade};
 use plan::{Plan, RandomStream};
 use record::provenance::{self, Facts};
-use record::{Arm, Manifest, Outcome, StoredRun};
+use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::LogRatio;
 use statistics::interval::Interval;
 use statistics::moments::mean;
@@ -123,8 +123,12 @@ struct Trial {
 }
 
 /// Judges the record of a derived experiment ([`experiment::calibration`]); samples are needed.
-pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
-    let trials = trials(manifest, runs);
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Result<Calibration, StoreError> {
+    let trials = trials(manifest, runs)?;
     let frame = provenance::machine(&manifest.host);
     let identical = || trials.iter().filter(|trial| trial.effect.is_zero());
     let rounds = manifest.plan.rounds.max(1);
@@ -139,7 +143,7 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
     effects.sort_by(|one, other| one.0.total_cmp(&other.0));
     effects.dedup();
-    Calibration {
+    Ok(Calibration {
         format: record::FORMAT,
         experiment: manifest.experiment.name.trim_end_matches("-calibration").to_owned(),
         machine: provenance::name_of_machine(&frame),
@@ -154,7 +158,7 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Calibration {
         here: spread.and_then(finds),
         grade: in_twelve_blocks.map(Grade::of),
         effects: effects.into_iter().map(|effect| summed_up(effect, &trials)).collect(),
-    }
+    })
 }
 
 /// How many blocks a comparison took in the mean; `None` where the number is fixed.
@@ -164,7 +168,7 @@ fn mean_runs(manifest: &Manifest, trials: &[Trial]) -> Option<f64> {
 }
 
 /// Every comparison: each copy against its baseline in each round.
-fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
+fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Result<Vec<Trial>, StoreError> {
     let plan = &manifest.plan;
     let terms = ComparisonRules::of(manifest);
     let margin = terms.margin_of(MetricReference::LATENCY);
@@ -187,10 +191,10 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Vec<Trial> {
             effect: manifest.experiment.variants[of.variant()].slowdown,
             group: of.group as usize,
             paired,
-            usual: usual(baseline, candidate, seed),
+            usual: usual(baseline, candidate, seed)?,
         });
     }
-    found
+    Ok(found)
 }
 
 fn log_ratios(baseline: &[&StoredRun], candidate: &[&StoredRun]) -> Vec<f64> {
@@ -203,15 +207,17 @@ fn log_ratios(baseline: &[&StoredRun], candidate: &[&StoredRun]) -> Vec<f64> {
     candidate.iter().filter_map(pair).collect()
 }
 
-fn usual(baseline: &[&StoredRun], candidate: &[&StoredRun], seed: u64) -> [Option<bool>; 4] {
-    let samples = |runs: &[&StoredRun]| -> Vec<Vec<f64>> { runs.iter().map(|run| run.durations().collect()).collect() };
-    let Some(rules) = naive_comparisons(&samples(baseline), &samples(candidate), seed) else { return [None; 4] };
-    [
+fn usual(baseline: &[&StoredRun], candidate: &[&StoredRun], seed: u64) -> Result<[Option<bool>; 4], StoreError> {
+    let samples = |runs: &[&StoredRun]| -> Result<Vec<Vec<f64>>, StoreError> {
+        runs.iter().map(|run| Ok(run.samples()?.durations().collect())).collect()
+    };
+    let Some(rules) = naive_comparisons(&samples(baseline)?, &samples(candidate)?, seed) else { return Ok([None; 4]) };
+    Ok([
         rules.pooled_mann_whitney.map(|rule| rule.reports_difference),
         rules.pooled_overlap.map(|rule| rule.reports_difference),
         rules.pooled_change.map(|rule| rule.reports_difference),
         rules.run_median_mann_whitney.map(|rule| rule.reports_difference),
-    ]
+    ])
 }
 
 fn noise(plan: &Plan, trials: &[Trial], finds: impl Fn(f64) -> Option<f64>) -> Vec<Noise> {

@@ -7,7 +7,7 @@ use crate::summary::CONFIDENCE;
 use base::metric;
 use experiment::{Runs, Stop};
 use plan::Plan;
-use record::{Arm, Manifest, Outcome, StoredRun};
+use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::interim::InterimAnalyses;
 use statistics::pilot::{Pilot, typical};
 use statistics::planning::{PairedPilot, blocks_for_effect};
@@ -47,18 +47,26 @@ pub struct Needed {
 }
 
 /// What every cell that completed at least two runs needs for a relative half width of `relative`.
-pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Vec<Proposal> {
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Result<Vec<Proposal>, StoreError> {
     let plan = &manifest.plan;
     let bounds = match manifest.experiment.measure.stop {
         Stop::Precision { min_samples, max_samples, .. } => min_samples as usize..=max_samples as usize,
         Stop::Samples { .. } | Stop::Time { .. } => 5..=100_000,
     };
-    let of = |cell: &plan::Cell| -> Vec<&StoredRun> {
+    let of = |cell: &plan::Cell| {
         let is_of = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main;
-        runs.iter().filter(is_of).filter(|run| run.outcome == Outcome::Completed).collect()
+        let completed = runs.iter().filter(is_of).filter(|run| run.outcome == Outcome::Completed);
+        completed.map(Run::of).collect::<Result<Vec<_>, StoreError>>()
     };
-    let cells = plan.runnable().map(|(_, cell)| (plan.path(cell), of(cell)));
-    cells.filter_map(|(path, runs)| proposal(path, &runs, bounds.clone(), relative)).collect()
+    let mut proposals = Vec::new();
+    for (_, cell) in plan.runnable() {
+        proposals.extend(proposal(plan.path(cell), of(cell)?, bounds.clone(), relative));
+    }
+    Ok(proposals)
 }
 
 /// The number of runs that serves every cell, with the expected seconds of all of them; `None` where no number is enough
@@ -78,19 +86,17 @@ pub fn for_every_comparison(needed: &[Needed]) -> Option<Runs> {
     Some(Runs { max: most.max(Runs::AUTO.max), ..Runs::AUTO })
 }
 
-fn proposal(
-    cell: String,
-    runs: &[&StoredRun],
-    bounds: std::ops::RangeInclusive<usize>,
-    relative: f64,
-) -> Option<Proposal> {
-    let pilot = Pilot::of(runs.iter().map(|run| run.durations().collect()))?;
-    let (of_sample, of_run) = costs(runs, pilot.values as f64);
+fn proposal(cell: String, runs: Vec<Run>, bounds: std::ops::RangeInclusive<usize>, relative: f64) -> Option<Proposal> {
+    let runs_now = runs.len();
+    let (before, samples): (Vec<f64>, Vec<f64>) = runs.iter().map(|run| (run.before_s, run.samples_s)).unzip();
+    let pilot = Pilot::of(runs.into_iter().map(|run| run.durations))?;
+    let of_run = typical(&before).unwrap_or(0.0);
+    let of_sample = typical(&samples).unwrap_or(0.0) / (pilot.values as f64).max(1.0);
     let samples = pilot.best_values(of_sample, of_run, bounds).unwrap_or(pilot.values);
     let wanted = pilot.runs(samples, relative);
     Some(Proposal {
         cell,
-        runs_now: runs.len(),
+        runs_now,
         samples_now: pilot.values,
         precision_now: trimmed_mean(&pilot.medians, CONFIDENCE)?
             .relative_half_width()
@@ -101,19 +107,25 @@ fn proposal(
     })
 }
 
-/// Seconds that a sample, and a run without its samples, take.
-fn costs(runs: &[&StoredRun], count: f64) -> (f64, f64) {
-    let seconds = |of: &dyn Fn(&StoredRun) -> f64| {
-        let values: Vec<f64> = runs.iter().map(|run| of(run) / 1e9).collect();
-        typical(&values).unwrap_or(0.0)
-    };
-    let value = |run: &StoredRun, metric: metric::Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
-    let before = seconds(&|run| {
-        let start = value(run, metric::SPAWN) + value(run, metric::LOAD) + value(run, metric::FIRST_INFERENCE);
-        start + run.data.warmup.span_ns() as f64
-    });
-    let samples = seconds(&|run| run.active_ns() as f64);
-    (samples / count.max(1.0), before)
+/// What a run tells about the next ones.
+struct Run {
+    durations: Vec<f64>,
+    /// Seconds until its counted samples begin, and of these.
+    before_s: f64,
+    samples_s: f64,
+}
+
+impl Run {
+    fn of(run: &StoredRun) -> Result<Self, StoreError> {
+        let samples = run.samples()?;
+        let value = |metric: metric::Metric| run.data.metrics.get(metric.name).copied().unwrap_or(0.0);
+        let start = value(metric::SPAWN) + value(metric::LOAD) + value(metric::FIRST_INFERENCE);
+        Ok(Run {
+            durations: samples.durations().collect(),
+            before_s: (start + samples.warmup.span_ns() as f64) / 1e9,
+            samples_s: samples.active_ns() as f64 / 1e9,
+        })
+    }
 }
 
 /// What is larger than a margin by the margin itself.
@@ -186,14 +198,19 @@ mod tests {
         assert!((confidence_by_need(5) - 0.99).abs() < 1e-12 && confidence_by_need(50) > 0.99);
     }
 
+    fn proposed(runs: &[StoredRun], relative: f64) -> Proposal {
+        let runs = runs.iter().map(Run::of).collect::<Result<_, _>>().expect("samples in memory");
+        proposal("m".to_owned(), runs, 50..=100_000, relative).expect("samples")
+    }
+
     #[test]
     fn one_disturbed_run_of_ten_changes_little() {
-        let proposed = |last: u64| {
+        let of = |last: u64| {
             let levels = [1_000, 1_010, 995, 1_004, 1_012, 990, 1_001, 1_007, 998, last].map(|level| level * 1_000);
             let runs: Vec<StoredRun> = levels.iter().zip(0..).map(|(level, number)| run(number, *level)).collect();
-            proposal("m".to_owned(), &runs.iter().collect::<Vec<_>>(), 50..=100_000, 0.01).expect("samples")
+            proposed(&runs, 0.01)
         };
-        let (quiet, disturbed) = (proposed(1_002), proposed(3_000));
+        let (quiet, disturbed) = (of(1_002), of(3_000));
         let (few, more) = (quiet.runs.expect("a number"), disturbed.runs.expect("a number"));
         assert!((5..30).contains(&few) && more >= few && more <= 2 * few, "{quiet:?} {disturbed:?}");
         assert!(disturbed.precision_now < Some(0.02), "{disturbed:?}");
@@ -206,9 +223,7 @@ mod tests {
             .zip(0..)
             .map(|(level, k)| run(k, *level))
             .collect();
-        let runs: Vec<&StoredRun> = runs.iter().collect();
-        let coarse = proposal("m".to_owned(), &runs, 50..=100_000, 0.05).expect("samples");
-        let fine = proposal("m".to_owned(), &runs, 50..=100_000, 0.01).expect("samples");
+        let (coarse, fine) = (proposed(&runs, 0.05), proposed(&runs, 0.01));
         assert_eq!((coarse.runs_now, coarse.samples_now, coarse.samples), (5, 100, 50));
         assert!(fine.runs > coarse.runs && fine.runs > Some(50), "{fine:?}");
         assert!(fine.seconds > coarse.seconds);
@@ -217,8 +232,7 @@ mod tests {
     #[test]
     fn runs_that_agree_ask_for_the_fewest() {
         let runs: Vec<StoredRun> = (0..5).map(|number| run(number, 1_000_000)).collect();
-        let runs: Vec<&StoredRun> = runs.iter().collect();
-        let agreed = proposal("m".to_owned(), &runs, 50..=100_000, 0.05).expect("samples");
+        let agreed = proposed(&runs, 0.05);
         assert_eq!((agreed.runs, agreed.samples, agreed.precision_now), (Some(5), 100, Some(0.0)));
     }
 }

@@ -1,6 +1,7 @@
 //! A summary of nothing but the metrics that are asked for: what an analysis of a growing record takes (method 4.6), quick enough
 //! to be had after every block.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::latency::{self, Latency};
@@ -10,15 +11,20 @@ use super::{CONFIDENCE, completed, constants, count, late, slices};
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
 use experiment::Design;
 use plan::{Cell, CellId};
-use record::{Arm, Manifest, StoredRun};
-use statistics::autocorrelation::supports_quantile;
-use statistics::quantile::{quantile_sorted, sorted};
+use record::{Arm, Manifest, SampleSummary, StoreError, StoredRun};
 use statistics::trimmed_mean::trimmed_mean;
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
 /// verdicts that follow from it are the same.
-pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a StoredRun>) -> Summary {
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub fn summarize_asked<'a>(
+    manifest: &Manifest,
+    runs: impl Iterator<Item = &'a StoredRun>,
+) -> Result<Summary, StoreError> {
     let mut by_arm: BTreeMap<(CellId, &str), Vec<&StoredRun>> = BTreeMap::new();
     for run in runs.filter(|run| run.arm != Arm::Pilot) {
         by_arm.entry((run.cell, run.arm.name())).or_default().push(run);
@@ -38,14 +44,21 @@ pub fn summarize_asked<'a>(manifest: &Manifest, runs: impl Iterator<Item = &'a S
     };
     let double = |cell: &u32| {
         let cell = *cell as usize;
-        Double { cell, summary: arm(cell, Arm::Aa), twin: is_duet.then(|| arm(cell, Arm::AaTwin)) }
+        let twin = is_duet.then(|| arm(cell, Arm::AaTwin)).transpose()?;
+        Ok(Double { cell, summary: arm(cell, Arm::Aa)?, twin })
     };
-    let mut cells: Vec<CellSummary> = (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect();
+    let mut cells = (0..plan.cells.len()).map(|cell| arm(cell, Arm::Main)).collect::<Result<Vec<_>, StoreError>>()?;
     constants::add_all(manifest, &mut cells);
-    Summary { cells, doubles: plan.controls.iter().map(double).collect(), ..Summary::default() }
+    let doubles = plan.controls.iter().map(double).collect::<Result<_, StoreError>>()?;
+    Ok(Summary { cells, doubles, ..Summary::default() })
 }
 
-fn one(manifest: &Manifest, looked_at: &[MetricReference], cell: &Cell, runs: &[&StoredRun]) -> CellSummary {
+fn one(
+    manifest: &Manifest,
+    looked_at: &[MetricReference],
+    cell: &Cell,
+    runs: &[&StoredRun],
+) -> Result<CellSummary, StoreError> {
     let completed = completed(runs);
     let mut summary = CellSummary {
         runs: count(runs),
@@ -65,7 +78,7 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], cell: &Cell, runs: &[
     if !tails.is_empty() {
         let of_latency = latency_of(&completed, &tails, &mut values);
         summary.latency = Some(of_latency);
-        summary.pooled = latency::pooled(manifest, &completed);
+        summary.pooled = latency::pooled(manifest, &completed)?;
     }
     for (column, per_run) in values {
         let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
@@ -76,29 +89,22 @@ fn one(manifest: &Manifest, looked_at: &[MetricReference], cell: &Cell, runs: &[
     for code in completed.iter().flat_map(|run| &run.warnings) {
         *summary.warnings.entry(code.clone()).or_default() += 1;
     }
-    summary.with_largest_rate()
+    Ok(summary.with_largest_rate())
 }
 
 /// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several
 /// iterations have none.
 fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut RunValues) -> Latency {
-    let runs: Vec<Vec<f64>> = completed.iter().map(|run| sorted(&run.durations().collect::<Vec<f64>>())).collect();
+    let runs: Vec<Cow<'_, SampleSummary>> = completed.iter().map(|run| run.summary()).collect();
     let is_single = completed.iter().all(|run| run.iterations <= 1);
     for tail in tails.iter().filter(|_| is_single) {
-        let value = |(run, sorted): (&&StoredRun, &Vec<f64>)| {
-            Some((run.block, quantile_sorted(sorted, tail.statistic.probability()?)?))
+        let value = |(run, samples): (&&StoredRun, &Cow<'_, SampleSummary>)| {
+            Some((run.block, samples.statistic(tail.statistic)?))
         };
         values.insert(tail.column(), completed.iter().zip(&runs).filter_map(value).collect());
     }
-    // In the order of time: the correlation of samples depends on it.
-    let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
     let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
-    let supports = |statistic: Statistic, values: &[f64]| {
-        let supports =
-            |probability| runs.iter().zip(values).all(|(run, value)| supports_quantile(run, probability, *value));
-        statistic.probability().is_some_and(supports)
-    };
-    let counts = || runs.iter().map(|run| run.len() as u64);
+    let counts = || runs.iter().map(|run| run.count);
     Latency {
         samples: counts().sum(),
         fewest_samples: counts().min().unwrap_or(0),
@@ -106,6 +112,6 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
         min: None,
         max: None,
         skewness: None,
-        percentiles: latency::percentiles(&statistics, values, supports),
+        percentiles: latency::percentiles(&statistics, values, &runs),
     }
 }

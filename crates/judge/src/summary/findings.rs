@@ -260,7 +260,7 @@ mod tests {
     fn findings(medians: &[f64]) -> CellFindings {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
-        let tables = tables(std::slice::from_ref(&runs), &[]).unwrap();
+        let tables = tables(std::slice::from_ref(&runs)).unwrap();
         CellFindings::of(&runs, &Fallback::default(), &tables[0].environment, Vec::new())
     }
 

@@ -1,12 +1,12 @@
 //! The distribution of latency in a cell, beyond what stands among its metrics.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::samples::PERCENTILES;
+use super::CONFIDENCE;
 use super::tables::{ArmTables, RunValues};
-use super::{CONFIDENCE, Extent};
 use base::metric::{LATENCY, MetricReference, Statistic};
-use record::{Manifest, StoredRun};
+use record::{Manifest, PERCENTILES, SampleSummary, StoreError, StoredRun};
 use statistics::interval::Estimate;
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
@@ -43,15 +43,8 @@ pub struct Percentile {
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn of_latency(
-    manifest: &Manifest,
-    completed: &[&StoredRun],
-    tables: &ArmTables,
-    extent: Extent,
-) -> Option<Latency> {
+pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables<'_>) -> Option<Latency> {
     let totals = tables.samples?;
-    let sampled = || tables.runs.iter().filter(|run| run.count > 0);
-    let supports = |statistic: Statistic, _: &[f64]| sampled().all(|run| run.supports(statistic));
     Some(Latency {
         samples: totals.all,
         fewest_samples: totals.fewest,
@@ -59,41 +52,41 @@ pub(super) fn of_latency(
         min: totals.min,
         max: totals.max,
         skewness: totals.skewness,
-        percentiles: percentiles(&wanted(manifest, extent), &tables.values, supports),
+        percentiles: percentiles(&PERCENTILES, &tables.values, &tables.runs),
     })
 }
 
 /// What all samples together say about the percentiles that the experiment bounds, at the confidence of its verdicts.
-pub(super) fn pooled(manifest: &Manifest, completed: &[&StoredRun]) -> Vec<(Statistic, PooledTail)> {
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub(super) fn pooled(
+    manifest: &Manifest,
+    completed: &[&StoredRun],
+) -> Result<Vec<(Statistic, PooledTail)>, StoreError> {
     let experiment = &manifest.experiment;
     let within = experiment.choose.iter().flat_map(|question| &question.within);
     let bounds = within.chain(experiment.goals.iter().map(|goal| &goal.bound));
     let wanted: BTreeSet<Statistic> = bounds.map(|bound| bound.metric.statistic).filter(|it| it.is_tail()).collect();
     if wanted.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let runs: Vec<Vec<f64>> = completed.iter().map(|run| run.durations().collect()).collect();
+    let durations = |run: &&StoredRun| Ok(run.samples()?.durations().collect());
+    let runs: Vec<Vec<f64>> = completed.iter().map(durations).collect::<Result<_, StoreError>>()?;
     let iterations = completed.iter().map(|run| run.iterations).max().unwrap_or(1);
     let confidence = experiment.interim_analyses().confidence();
     let of = |statistic: Statistic| {
         Some((statistic, PooledTail::of(&runs, iterations, statistic.probability()?, confidence)?))
     };
-    wanted.into_iter().filter_map(of).collect()
+    Ok(wanted.into_iter().filter_map(of).collect())
 }
 
-/// All percentiles, or the 95th and what is asked for.
-pub(super) fn wanted(manifest: &Manifest, extent: Extent) -> Vec<Statistic> {
-    let asked: Vec<Statistic> = manifest.experiment.asked().map(|metric| metric.statistic).collect();
-    let is_wanted =
-        |statistic: &Statistic| extent == Extent::Whole || *statistic == Statistic::P95 || asked.contains(statistic);
-    PERCENTILES.into_iter().filter(is_wanted).collect()
-}
-
-/// The percentiles of runs, of which `values` has one value each; `supports` says whether all of them have enough samples.
+/// The percentiles of runs, of which `values` has one value each.
 pub(super) fn percentiles(
     wanted: &[Statistic],
     values: &RunValues,
-    supports: impl Fn(Statistic, &[f64]) -> bool,
+    runs: &[Cow<'_, SampleSummary>],
 ) -> Vec<Percentile> {
     let one = |statistic: &Statistic| {
         let statistic = *statistic;
@@ -102,7 +95,7 @@ pub(super) fn percentiles(
         Some(Percentile {
             statistic,
             estimate: trimmed_mean(&values, CONFIDENCE)?,
-            supported: supports(statistic, &values),
+            supported: runs.iter().filter(|run| run.count > 0).all(|run| run.supports(statistic)),
         })
     };
     wanted.iter().filter_map(one).collect()

@@ -12,7 +12,6 @@ mod fallback;
 mod findings;
 mod latency;
 mod load;
-pub(super) mod samples;
 mod tables;
 mod values;
 mod weight;
@@ -26,7 +25,7 @@ use base::metric::{self, Kind, Unit};
 use experiment::{Design, QUICK_MARGIN};
 use latency::of_latency;
 use plan::{Cell, CellId};
-use record::{Arm, Manifest, Outcome, StoredRun};
+use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
 use tables::{ArmTables, RunValues};
@@ -48,27 +47,25 @@ pub use super::CONFIDENCE;
 pub const LEAST_RUNS: usize = statistics::planning::MINIMUM_RUNS;
 
 /// Summarises a record, complete or not, on the processors that there are; pure: their number changes nothing.
-pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Result<Summary, StoreError> {
     let by_cell = by_cell(runs);
-    let summary = summarize_by_cell(manifest, &by_cell, Extent::Whole);
-    Summary { disturbances: disturbance::disturbances(&manifest.plan, &by_cell), ..summary }
+    let mut summary = summarize_by_cell(manifest, &by_cell)?;
+    bounds::add_all(manifest, &mut summary.cells);
+    Ok(Summary { disturbances: disturbance::disturbances(&manifest.plan, &by_cell), ..summary })
 }
 
-/// As [`summarize`], of the distribution of latency only what a table shows while a record grows: the 95th percentile and
-/// those that are asked for, neither the others, nor what disturbed the runs nor what bounds the
-/// cells. No verdict on latency rests on what is left
-/// out, which takes too long between two blocks.
-pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Summary {
-    summarize_by_cell(manifest, &by_cell(runs), Extent::Brief)
-}
-
-/// How much of the distribution of latency is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Extent {
-    /// All that a report has.
-    Whole,
-    /// The 95th percentile, and those that are asked for.
-    Brief,
+/// As [`summarize`], without what disturbed the runs and what bounds the cells: no verdict rests on them, and they take too
+/// long between two blocks.
+///
+/// # Errors
+///
+/// Samples that cannot be read.
+pub fn summarize_briefly(manifest: &Manifest, runs: &[StoredRun]) -> Result<Summary, StoreError> {
+    summarize_by_cell(manifest, &by_cell(runs))
 }
 
 type ByCell<'a> = BTreeMap<CellId, Vec<&'a StoredRun>>;
@@ -81,25 +78,22 @@ fn by_cell(runs: &[StoredRun]) -> ByCell<'_> {
     by_cell
 }
 
-fn summarize_by_cell(manifest: &Manifest, by_cell: &ByCell<'_>, extent: Extent) -> Summary {
+fn summarize_by_cell(manifest: &Manifest, by_cell: &ByCell<'_>) -> Result<Summary, StoreError> {
     let plan = &manifest.plan;
     let is_duet = manifest.experiment.measure.design == Design::Duet;
     let twin = |cell: usize| is_duet.then_some((cell, Arm::AaTwin));
     let doubles = plan.controls.iter().map(|cell| *cell as usize).flat_map(|cell| [Some((cell, Arm::Aa)), twin(cell)]);
     let arms: Vec<(usize, Arm)> =
         (0..plan.cells.len()).map(|cell| (cell, Arm::Main)).chain(doubles.flatten()).collect();
-    let mut summaries = summarize_arms(manifest, by_cell, &arms, extent).into_iter();
+    let mut summaries = summarize_arms(manifest, by_cell, &arms)?.into_iter();
     let mut cells: Vec<CellSummary> = summaries.by_ref().take(plan.cells.len()).collect();
     constants::add_all(manifest, &mut cells);
-    if extent == Extent::Whole {
-        bounds::add_all(manifest, &mut cells);
-    }
     let mut double = |cell: &u32| {
         let summary = summaries.next()?;
         Some(Double { cell: *cell as usize, summary, twin: if is_duet { summaries.next() } else { None } })
     };
     let doubles = plan.controls.iter().filter_map(&mut double).collect();
-    Summary { cells, doubles, ..Summary::default() }
+    Ok(Summary { cells, doubles, ..Summary::default() })
 }
 
 /// Summarises these arms of cells, each with its runs.
@@ -107,8 +101,7 @@ fn summarize_arms(
     manifest: &Manifest,
     by_cell: &ByCell<'_>,
     arms: &[(usize, Arm)],
-    extent: Extent,
-) -> Vec<CellSummary> {
+) -> Result<Vec<CellSummary>, StoreError> {
     let runs: Vec<Vec<&StoredRun>> = arms
         .iter()
         .map(|(cell, arm)| {
@@ -119,11 +112,10 @@ fn summarize_arms(
         })
         .collect();
     let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
-    let tables =
-        tables::tables(&completed, &latency::wanted(manifest, extent)).expect("columns that this module has made");
+    let tables = tables::tables(&completed).expect("columns that this module has made");
     let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
     let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
-        let latency = of_latency(manifest, completed, tables, extent);
+        let latency = of_latency(completed, tables);
         summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
     });
     summaries.collect()
@@ -142,18 +134,18 @@ fn summarize_arm(
     cell: &Cell,
     runs: &[&StoredRun],
     completed: &[&StoredRun],
-    tables: &ArmTables,
+    tables: &ArmTables<'_>,
     latency: Option<Latency>,
-) -> CellSummary {
+) -> Result<CellSummary, StoreError> {
     let fallback = Fallback::of(completed);
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
-    CellSummary {
+    let summary = CellSummary {
         id: cell.id,
         runs: count(runs),
         metrics: with_build(metrics(&tables.values, manifest.quick), runs),
         latency,
-        pooled: latency::pooled(manifest, completed),
+        pooled: latency::pooled(manifest, completed)?,
         failures: failures(runs),
         warnings: tables.codes.clone(),
         output_hash: agreed_hash(completed),
@@ -173,8 +165,8 @@ fn summarize_arm(
         },
         fallback,
         diagnosis: Diagnosis::default(),
-    }
-    .with_largest_rate()
+    };
+    Ok(summary.with_largest_rate())
 }
 
 fn late(completed: &[&StoredRun]) -> Vec<LateCounts> {
@@ -184,9 +176,8 @@ fn late(completed: &[&StoredRun]) -> Vec<LateCounts> {
 /// The median of each slice of each run that was cut into slices; a slice of nothing but late warm-up is a gap in which
 /// nothing is paired.
 fn slices(completed: &[&StoredRun]) -> Vec<(u32, Vec<f64>)> {
-    let typical = |slice: &Vec<f64>| statistics::quantile::median(slice).unwrap_or(0.0);
     let cut = completed.iter().filter(|run| !run.data.slices.is_empty());
-    cut.map(|run| (run.block, run.slice_durations().iter().map(typical).collect())).collect()
+    cut.map(|run| (run.block, run.summary().slices.clone())).collect()
 }
 
 fn count(runs: &[&StoredRun]) -> RunCounts {

@@ -3,15 +3,15 @@
 //! Input: the completed runs of each arm. Output: one value a run for every metric and every statistic of latency, and
 //! what the runs of an arm have together. Deliberately absent: intervals and verdicts, which are perfrun's own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::samples::RunSamples;
 use super::{Spread, is_of_environment};
 use base::code;
 use base::metric::{LATENCY, MetricReference, SAMPLES, Statistic};
-use record::StoredRun;
+use record::{SampleSummary, StoredRun};
 use table::{Aggregate, Table, TableError, Values};
 
 /// The statistics of a run's samples, as users name them; the median is a metric of the run already.
@@ -30,7 +30,7 @@ pub(super) type RunValues = BTreeMap<String, Vec<(u32, f64)>>;
 
 /// What the runs of one arm say together.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ArmTables {
+pub(super) struct ArmTables<'a> {
     /// What is compared.
     pub(super) values: RunValues,
     /// What the runs met on the machine, by metric.
@@ -40,7 +40,7 @@ pub(super) struct ArmTables {
     /// `None` where no run has a sample.
     pub(super) samples: Option<SampleTotals>,
     /// The samples of each run.
-    pub(super) runs: Vec<RunSamples>,
+    pub(super) runs: Vec<Cow<'a, SampleSummary>>,
 }
 
 /// The samples of an arm.
@@ -53,19 +53,26 @@ pub(super) struct SampleTotals {
     pub(super) skewness: Option<f64>,
 }
 
-/// What the completed runs of each arm say, which are given in the order of their blocks. Whether they support them is found
-/// of these percentiles.
-pub(super) fn tables(arms: &[Vec<&StoredRun>], percentiles: &[Statistic]) -> Result<Vec<ArmTables>, TableError> {
-    let numbered: Vec<(u32, &[&StoredRun])> = (0..).zip(arms.iter().map(Vec::as_slice)).collect();
+/// What the completed runs of each arm say, which are given in the order of their blocks.
+pub(super) fn tables<'a>(arms: &[Vec<&'a StoredRun>]) -> Result<Vec<ArmTables<'a>>, TableError> {
+    let numbered: Vec<(u32, &[&'a StoredRun])> = (0..).zip(arms.iter().map(Vec::as_slice)).collect();
     let each = numbered.iter().flat_map(|(arm, runs)| {
         let is_batched = runs.iter().any(|run| run.iterations > 1);
         runs.iter().map(move |run| (*arm, is_batched, *run))
     });
     let each: Vec<(u32, bool, &StoredRun)> = each.collect();
-    let of_each: Vec<RunSamples> =
-        each.par_iter().map(|(_, is_batched, run)| RunSamples::of(run, *is_batched, percentiles)).collect();
-    let sampled: Vec<(u32, &RunSamples)> =
-        each.iter().map(|(arm, ..)| *arm).zip(&of_each).filter(|(_, run)| run.count > 0).collect();
+    let summary = |(_, is_batched, run): &(u32, bool, &'a StoredRun)| match run.summary() {
+        // Its percentiles are those of means.
+        summary if *is_batched => Cow::Owned(summary.into_owned().means()),
+        summary => summary,
+    };
+    let of_each: Vec<Cow<'a, SampleSummary>> = each.par_iter().map(summary).collect();
+    let sampled: Vec<(u32, u32, &SampleSummary)> = each
+        .iter()
+        .zip(&of_each)
+        .filter(|(_, samples)| samples.count > 0)
+        .map(|((arm, _, run), samples)| (*arm, run.block, samples.as_ref()))
+        .collect();
     let runs = if sampled.is_empty() { None } else { Some(table_of(&sampled)?) };
     let mut found = vec![ArmTables::default(); arms.len()];
     let values = run_values(&numbered, runs.as_ref())?;
@@ -81,13 +88,13 @@ pub(super) fn tables(arms: &[Vec<&StoredRun>], percentiles: &[Statistic]) -> Res
 }
 
 /// One row a run that has samples.
-fn table_of(runs: &[(u32, &RunSamples)]) -> Result<Table, TableError> {
-    let numbers = |of: &dyn Fn(&RunSamples) -> Option<f64>| -> Values {
-        runs.iter().map(|(_, run)| of(run)).collect::<Vec<Option<f64>>>().into()
+fn table_of(runs: &[(u32, u32, &SampleSummary)]) -> Result<Table, TableError> {
+    let numbers = |of: &dyn Fn(&SampleSummary) -> Option<f64>| -> Values {
+        runs.iter().map(|(.., run)| of(run)).collect::<Vec<Option<f64>>>().into()
     };
     let others: [(&str, Values); 5] = [
-        ("arm", runs.iter().map(|(arm, _)| *arm).collect::<Vec<u32>>().into()),
-        ("block", runs.iter().map(|(_, run)| run.block).collect::<Vec<u32>>().into()),
+        ("arm", runs.iter().map(|(arm, ..)| *arm).collect::<Vec<u32>>().into()),
+        ("block", runs.iter().map(|(_, block, _)| *block).collect::<Vec<u32>>().into()),
         (SAMPLES.name, numbers(&|run| Some(run.count as f64))),
         ("max", numbers(&|run| run.max)),
         ("skewness", numbers(&|run| run.skewness)),
@@ -124,7 +131,7 @@ fn run_values(arms: &[(u32, &[&StoredRun])], runs: Option<&Table>) -> Result<Tab
     Table::stacked(parts)?.ok_or_else(|| TableError("there is no run".to_owned()))
 }
 
-fn take_values(values: &Table, arms: &mut [ArmTables]) -> Result<(), TableError> {
+fn take_values(values: &Table, arms: &mut [ArmTables<'_>]) -> Result<(), TableError> {
     let groups = values.group_by(&["arm", "metric"])?;
     let spreads = groups.aggregate(&[
         ("value", Aggregate::Min, "low"),
@@ -145,7 +152,7 @@ fn take_values(values: &Table, arms: &mut [ArmTables]) -> Result<(), TableError>
     Ok(())
 }
 
-fn take_codes(runs: &[(u32, &[&StoredRun])], arms: &mut [ArmTables]) -> Result<(), TableError> {
+fn take_codes(runs: &[(u32, &[&StoredRun])], arms: &mut [ArmTables<'_>]) -> Result<(), TableError> {
     let each = || {
         let runs = runs.iter().flat_map(|(arm, runs)| runs.iter().map(move |run| (*arm, *run)));
         let codes =
@@ -162,7 +169,7 @@ fn take_codes(runs: &[(u32, &[&StoredRun])], arms: &mut [ArmTables]) -> Result<(
 }
 
 /// The per-run table grouped by arm.
-fn take_totals(runs: &Table, arms: &mut [ArmTables]) -> Result<(), TableError> {
+fn take_totals(runs: &Table, arms: &mut [ArmTables<'_>]) -> Result<(), TableError> {
     let min = column(Statistic::Min);
     let totals = runs.group_by(&["arm"])?.aggregate(&[
         (SAMPLES.name, Aggregate::Sum, "all"),
@@ -210,15 +217,16 @@ mod tests {
         run
     }
 
-    fn of(arms: &[Vec<StoredRun>]) -> Vec<ArmTables> {
-        tables(&arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>(), &[]).unwrap()
+    fn of(arms: &[Vec<StoredRun>]) -> Vec<ArmTables<'_>> {
+        tables(&arms.iter().map(|runs| runs.iter().collect()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
     fn every_run_has_its_own_statistics() {
         let durations = [vec![30, 10, 20, 90], vec![5], vec![], vec![7, 7, 8]];
         let runs: Vec<StoredRun> = (0..).zip(&durations).map(|(block, values)| run(block * 2, values, 1)).collect();
-        let found = &of(&[runs, vec![run(1, &[100, 300], 1)]]);
+        let arms = [runs, vec![run(1, &[100, 300], 1)]];
+        let found = of(&arms);
         let values = |of: &dyn Fn(&[f64]) -> Option<f64>| -> Vec<(u32, f64)> {
             let numbers = |values: &Vec<u64>| values.iter().map(|value| *value as f64).collect::<Vec<f64>>();
             let runs = durations.iter().enumerate();
@@ -237,13 +245,15 @@ mod tests {
     /// As a copied file of the journal would make them.
     #[test]
     fn two_runs_of_one_block_stay_two() {
-        let found = of(&[vec![run(3, &[10, 20], 1), run(3, &[30], 1)]]);
+        let arms = [vec![run(3, &[10, 20], 1), run(3, &[30], 1)]];
+        let found = of(&arms);
         assert_eq!(found[0].values["latency_mean_ns"], [(3, 15.0), (3, 30.0)]);
     }
 
     #[test]
     fn samples_of_several_iterations_have_means_alone() {
-        let found = of(&[vec![run(0, &[40, 80], 4)], vec![run(0, &[40, 80], 1)]]);
+        let arms = [vec![run(0, &[40, 80], 4)], vec![run(0, &[40, 80], 1)]];
+        let found = of(&arms);
         assert_eq!(found[0].values["latency_mean_ns"], [(0, 15.0)]);
         assert!(!found[0].values.contains_key("latency_p95_ns") && found[0].samples.unwrap().max.is_none());
         assert_eq!(found[1].values["latency_min_ns"], [(0, 40.0)]);
@@ -257,7 +267,8 @@ mod tests {
             runs[block].data.metrics.insert("load_ns".to_owned(), 7.0 + block as f64);
             runs[block].warnings.extend(["W_STEAL", "W_OUTLIERS", "W_WARMUP_TREND"].map(str::to_owned));
         }
-        let found = of(&[Vec::new(), runs]);
+        let arms = [Vec::new(), runs];
+        let found = of(&arms);
         assert_eq!(found[0], ArmTables::default());
         assert_eq!(found[1].values["load_ns"], [(0, 7.0), (2, 9.0)]);
         assert_eq!(found[1].environment[STEAL.name], Spread { low: 0.1, median: 0.2, high: 0.3 });

@@ -11,7 +11,7 @@ use crate::page::{Reader, absence};
 use base::metric::{self, MetricReference};
 use base::wording::capitalized;
 use judge::results::Cell;
-use record::{Arm, Outcome, StoredRun};
+use record::{Arm, Outcome, Sampled, StoredRun};
 use statistics::density::density;
 use statistics::interval::Estimate;
 use statistics::quantile::{quantile_sorted, representatives_sorted, sorted};
@@ -62,21 +62,13 @@ impl Of {
     }
 
     /// Sorted.
-    fn samples(self, run: &StoredRun) -> Vec<f64> {
+    fn samples(self, run: &Sampled<'_>) -> Vec<f64> {
         /// No clock tells less, and a logarithmic axis has no zero.
         const LEAST_NS: u64 = 10;
-        let late = || run.data.measured.late_ns.iter().skip(run.late_warmup as usize);
+        let late = || run.measured.late_ns.iter().skip(run.late_warmup as usize);
         match self {
             Of::Latency => sorted(&run.durations().collect::<Vec<f64>>()),
             Of::Lateness => sorted(&late().map(|ns| (*ns).max(LEAST_NS) as f64).collect::<Vec<f64>>()),
-        }
-    }
-
-    /// What stands for each run.
-    fn medians(self, cell: &Cell, runs: &[Vec<f64>]) -> Vec<f64> {
-        match self {
-            Of::Latency => cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect(),
-            Of::Lateness => runs.iter().filter_map(|samples| quantile_sorted(samples, 0.5)).collect(),
         }
     }
 
@@ -146,11 +138,17 @@ fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
         |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
-    let runs: Vec<Vec<f64>> = runs.into_iter().map(|run| of.samples(run)).collect();
-    let mut samples: Vec<f64> =
-        runs.iter().flat_map(|samples| representatives_sorted(samples, SAMPLES_OF_A_RUN)).collect();
+    let (mut samples, mut medians, mut run_boxes) = (Vec::new(), Vec::new(), Vec::new());
+    // One run after the other is in memory.
+    for of_run in runs.into_iter().filter_map(|run| drawn.samples(run)).map(|run| of.samples(&run)) {
+        samples.extend(representatives_sorted(&of_run, SAMPLES_OF_A_RUN));
+        medians.extend(quantile_sorted(&of_run, 0.5));
+        run_boxes.extend(RunBox::of_sorted(&of_run));
+    }
+    if of == Of::Latency {
+        medians = cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect();
+    }
     samples.sort_by(f64::total_cmp);
-    let mut medians = of.medians(cell, &runs);
     medians.sort_by(f64::total_cmp);
     let is_baseline = drawn.reader.results.is_baseline(cell);
     Row {
@@ -161,7 +159,7 @@ fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
         is_baseline,
         absent: cell.estimate(&metric::LATENCY).is_none().then(|| absence(cell)),
         samples,
-        run_boxes: runs.iter().filter_map(|samples| RunBox::of_sorted(samples)).collect(),
+        run_boxes,
         medians,
     }
 }

@@ -24,12 +24,14 @@ mod varied;
 pub(crate) use course::{Course, CourseBreak, CourseChange};
 pub(crate) use forest::{Forest, Row as ForestRow};
 
+use std::cell::RefCell;
+
 use self::distribution::Of;
 use crate::page::Reader;
 use base::metric::LATENCY;
 use experiment::Axis as PlanAxis;
 use judge::results::{Cell, Results};
-use record::StoredRun;
+use record::{Sampled, StoredRun};
 
 /// What tells a plot of a report from any other SVG file.
 pub(crate) const MARK: &str = "data-made-by=\"perfrun\"";
@@ -102,6 +104,16 @@ pub fn is_ours(svg: &str) -> bool {
 pub(super) struct Drawn<'r, 'a> {
     pub(super) reader: &'r Reader<'a>,
     pub(super) runs: &'r [StoredRun],
+    /// Why samples could not be read.
+    unreadable: RefCell<Option<String>>,
+}
+
+impl<'r> Drawn<'r, '_> {
+    /// The samples of a run; the figures say it where they cannot be read.
+    fn samples(&self, run: &'r StoredRun) -> Option<Sampled<'r>> {
+        let samples = run.samples();
+        samples.inspect_err(|error| *self.unreadable.borrow_mut() = Some(error.to_string())).ok()
+    }
 }
 
 /// Draws what results have to show; distributions and courses take samples, which only a record has.
@@ -117,9 +129,13 @@ pub(crate) fn draw(results: &Results, samples: Option<&[StoredRun]>) -> Plots {
         ..Plots::default()
     };
     if let Some(runs) = samples {
-        let drawn = Drawn { reader, runs };
+        let drawn = Drawn { reader, runs, unreadable: RefCell::default() };
         plots.timelines = timeline::draw(&drawn);
         draw_distributions(&drawn, &mut plots);
+        if let Some(error) = drawn.unreadable.take() {
+            let before = plots.left_out.take().map_or(String::new(), |before| format!("{before} "));
+            plots.left_out = Some(format!("{before}Figures of samples lack runs: {error}."));
+        }
     }
     explain_once(&mut plots.profile);
     explain_once(&mut plots.varied);

@@ -11,7 +11,7 @@ use crate::format::{self, Scale};
 use base::code::{self, Severity};
 use base::metric;
 use judge::results::Cell;
-use record::{Arm, Outcome, StoredRun};
+use record::{Arm, Outcome, Sampled, StoredRun};
 use statistics::quantile::{median, quantile_sorted, sorted};
 
 const WIDTH: f64 = 760.0;
@@ -72,9 +72,9 @@ struct Track {
 }
 
 impl Track {
-    fn of(run: &StoredRun, cell: &Cell) -> Self {
+    fn of(run: &StoredRun, samples: &Sampled<'_>, cell: &Cell) -> Self {
         let all = || {
-            let samples = [&run.data.warmup, &run.data.measured];
+            let samples = [&samples.warmup, &samples.measured];
             samples.into_iter().flat_map(|samples| samples.start_ns.iter().zip(&samples.duration_ns))
         };
         let origin = all().next().map_or(0, |(start, _)| *start);
@@ -91,7 +91,7 @@ impl Track {
             name: format!("run {}", run.run + 1),
             codes,
             points: all().map(point).collect(),
-            warmup: run.data.warmup.start_ns.len(),
+            warmup: samples.warmup.len(),
             late: run.late_warmup as usize,
         }
     }
@@ -126,7 +126,8 @@ fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
     let flagged: Vec<&StoredRun> = runs.iter().copied().filter(|run| !grave(run, cell).is_empty()).collect();
     // Where only some runs are doubtful those are the ones to look at.
     let shown = if flagged.len() >= MOST_RUNS { flagged } else { runs };
-    let tracks = evenly(shown.len(), MOST_RUNS).into_iter().map(|index| Track::of(shown[index], cell));
+    let track = |index: usize| Some(Track::of(shown[index], &drawn.samples(shown[index])?, cell));
+    let tracks = evenly(shown.len(), MOST_RUNS).into_iter().filter_map(track);
     tracks.filter(|track| !track.points.is_empty()).collect()
 }
 

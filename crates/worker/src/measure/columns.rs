@@ -96,16 +96,20 @@ impl Samples {
             if count <= most {
                 return std::mem::take(&mut self);
             }
-            let rows = first..count.min(first + most);
-            Samples {
-                start_ns: self.start_ns[rows.clone()].to_vec(),
-                duration_ns: self.duration_ns[rows.clone()].to_vec(),
-                input: self.input[rows.clone()].to_vec(),
-                device_ns: part(&self.device_ns, &rows),
-                service_ns: part(&self.service_ns, &rows),
-                late_ns: part(&self.late_ns, &rows),
-            }
+            self.rows(first..count.min(first + most))
         })
+    }
+
+    /// Those at these places, of which there are as many.
+    pub fn rows(&self, rows: Range<usize>) -> Samples {
+        Samples {
+            start_ns: self.start_ns[rows.clone()].to_vec(),
+            duration_ns: self.duration_ns[rows.clone()].to_vec(),
+            input: self.input[rows.clone()].to_vec(),
+            device_ns: part(&self.device_ns, &rows),
+            service_ns: part(&self.service_ns, &rows),
+            late_ns: part(&self.late_ns, &rows),
+        }
     }
 
     /// Keeps the first `count` samples and returns the others; none where there are no more.

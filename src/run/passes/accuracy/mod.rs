@@ -204,8 +204,7 @@ fn run(job: &Job, unit: Reference, session: &mut Session<'_>) -> Result<(), Stri
 /// Several times what so many calls took in the rehearsal, beside what any run may take.
 fn patience(job: &Job, cell: &Cell, calls: u64) -> Nanos {
     const TIMES: u64 = 5;
-    let call = job.pilot(cell).and_then(|pilot| pilot.data.warmup.duration_ns.iter().max().copied()).unwrap_or(0);
-    let timeout = job.measure().timeout;
+    let (call, timeout) = (job.pilot_samples(cell).longest_ns, job.measure().timeout);
     Nanos(timeout.0.saturating_add(call.saturating_mul(calls).saturating_mul(TIMES)))
 }
 

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use super::*;
 use crate::compare::{Control, Unfit, Withheld, compare_cells};
-use crate::summary::samples::PERCENTILES;
 use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use base::metric::{ITEMS, LATENCY, Metric, Statistic};
 use experiment::{Bound, Selector};
 use plan::{Skip, expand};
+use record::PERCENTILES;
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
 use worker::backend::{Failure, FailureKind};

@@ -65,6 +65,13 @@ pub enum PrepareError {
         /// Why.
         source: io::Error,
     },
+    /// A path that no JSON can hold.
+    #[error("the path {path} is not UTF-8, so no record can hold it")]
+    #[diagnostic(help("rename the file or folder, or measure from another folder"))]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another perfrun measures into the record.
     #[error(transparent)]
     #[diagnostic(transparent)]

@@ -409,6 +409,16 @@ fn what_is_wrong_with_a_revision_is_named_by_the_revision() {
 }
 
 #[test]
+fn a_specification_that_is_a_link_out_of_the_tree_is_named() {
+    let repository = Repository::new(SPEC);
+    std::os::unix::fs::symlink("/nowhere/y.yaml", repository.0.path("experiments/y.yaml")).unwrap();
+    repository.commit("a link");
+    repository.git(&["tag", "v1"]);
+    let said = repository.diff(&["v1", "v1", "--remeasure"]).expect_code(0).stderr;
+    assert!(said.contains("v1:experiments/y.yaml: a link to what the revision does not have"), "{said}");
+}
+
+#[test]
 fn what_did_not_change_is_not_measured_again() {
     let repository = Repository::new(SPEC);
     let text = repository.0.read("experiments/x.yaml");

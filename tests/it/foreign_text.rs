@@ -108,3 +108,15 @@ fn what_a_specification_quotes_of_itself_is_shown_safely() {
         }
     }
 }
+
+#[test]
+fn a_folder_whose_name_is_not_utf_8_is_named_and_nothing_is_left_in_the_store() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Workplace::new();
+    let folder = place.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("x.yaml"), "backend: mock\nmodels: [m]\n").unwrap();
+    let done = Done::from(place.command(&["x.yaml"]).current_dir(&folder).output().unwrap()).expect_code(2);
+    assert!(done.stderr.contains("is not UTF-8, so no record can hold it"), "{}", done.stderr);
+    assert!(done.stderr.contains("rename the file or folder") && !place.path(".perfrun/records").exists());
+}

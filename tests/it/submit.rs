@@ -275,6 +275,24 @@ fn what_no_script_can_hold_is_refused() {
             assert!(refused.stderr.contains("is no "), "{option}: {}", refused.stderr);
         }
     }
+    for (options, said) in [
+        (&["--node-selector=a=b", "--node-selector=a=c"][..], "gives a key a second value"),
+        (&["--program=/opt/perfrun"], "the image has perfrun on its path"),
+    ] {
+        let refused = cluster.run(&[&kubernetes[..], options].concat(), None).expect_code(2);
+        assert!(refused.stderr.contains(said), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_job_that_slurm_refuses_leaves_no_folder_and_what_it_says_is_bounded() {
+    let cluster = Cluster::with_spec(SPEC);
+    cluster.place.write("bin/sbatch", "#!/bin/sh\nyes x | head -c 3000000 >&2; echo Invalid account >&2; exit 1\n");
+    let refused = cluster.run(&SUBMIT, None).expect_code(2).stderr;
+    assert!(refused.contains("sbatch refused the job") && refused.contains("Invalid account"), "{}", refused.len());
+    let jobs = std::fs::read_dir(cluster.place.path(".perfrun/jobs")).unwrap().map(|it| it.unwrap().path());
+    assert_eq!(jobs.filter(|path| path.join("job.json").exists()).count(), 0);
+    assert!(refused.len() < 4096, "{}", refused.len());
 }
 
 /// The specification may be edited while jobs wait.

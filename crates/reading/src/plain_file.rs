@@ -86,9 +86,6 @@ pub fn remedy(path: &Path, error: &io::Error) -> String {
         io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
             "a file lies where a folder is needed: remove it, or name another place".to_owned()
         }
-        io::ErrorKind::InvalidFilename => {
-            "the name of a folder or file that it names is not UTF-8, so no JSON can hold it: rename it, or measure from another folder".to_owned()
-        }
         io::ErrorKind::IsADirectory => "this is a folder: name a file".to_owned(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "there is no room for it: free some, raise the limit, or name a place on another disk".to_owned()

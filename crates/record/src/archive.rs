@@ -2,7 +2,7 @@
 //! bytes. Deliberately absent: what goes in, beside which files are a record's own.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use walkdir::WalkDir;
@@ -74,7 +74,11 @@ pub fn write(path: &Path, content: &[(String, Content)]) -> Result<(), StoreErro
                     let named = |error: io::Error| io::Error::other(format!("{}: {error}", path.display()));
                     let file = plain_file::open(path).map_err(named)?;
                     header.set_size(file.metadata().map_err(named)?.len());
-                    archive.append_data(&mut header, name, file).map_err(named)?;
+                    archive.append_data(&mut header, name, file).map_err(|error| match error.kind() {
+                        // Of the archive, not of what is read.
+                        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => error,
+                        _ => named(error),
+                    })?;
                 }
                 Content::Bytes(bytes) => {
                     header.set_size(bytes.len() as u64);

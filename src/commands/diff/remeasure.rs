@@ -60,6 +60,11 @@ pub(super) fn run(
     let find = |side: usize, path: &str| find(sources, files[side].as_ref(), path, arguments);
     let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
     for path in &paths {
+        for (files, name) in files.iter().zip(&names) {
+            if files.as_ref().is_some_and(|files| files.leads_nowhere(&sources.path_in_git(path))) {
+                ui.note(&format!("left out   {name}:{path}: a link to what the revision does not have"));
+            }
+        }
         // What is no specification on one side is gone or new there.
         match (find(0, path)?, find(1, path)?) {
             (Some(from), Some(to)) => {

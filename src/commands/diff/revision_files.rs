@@ -43,6 +43,11 @@ impl<'a> RevisionFiles<'a> {
         self.repository.read(self.commit, path)
     }
 
+    /// Whether the revision has a link at `path` that leads to no file of it.
+    pub(super) fn leads_nowhere(&self, path: &str) -> bool {
+        self.known.contains(path) && self.read(path).is_none()
+    }
+
     /// The specification at `path`, from the top of the repository, with every file that it may read: what lies below the
     /// paths in it, and beside them, where weights of models are. Nothing where there is no such file.
     ///

@@ -88,7 +88,7 @@ fn name_of_object(experiment: &str) -> String {
 ///
 /// The first of them.
 pub(super) fn check(arguments: &SubmitArgs) -> Result<(), Error> {
-    let SubmitArgs { image, memory, volume, node_selector, .. } = arguments;
+    let SubmitArgs { image, memory, volume, node_selector, program, .. } = arguments;
     let refused = |message: String, help: &str| Err(Error::refused(message, help));
     let digits = memory.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let (unit, has_exponent) = (&memory[digits.len()..], digits.contains(['e', 'E']));
@@ -123,6 +123,20 @@ pub(super) fn check(arguments: &SubmitArgs) -> Result<(), Error> {
             is_prefix && is_word(name, 63) && (value.is_empty() || is_word(value, 63))
         })
     };
+    if let Some(program) = program {
+        let help = "leave it out: the image has perfrun on its path";
+        return refused(format!("`--program {program}` has no effect for Kubernetes"), help);
+    }
+    let key = |label: &String| label.split('=').next().map(str::to_owned);
+    let mut labels = (0..).zip(node_selector);
+    if let Some((_, twice)) =
+        labels.find(|(index, label)| node_selector[..*index].iter().any(|it| key(it) == key(label)))
+    {
+        return refused(
+            format!("`--node-selector {twice}` gives a key a second value"),
+            "a node has one value for each key",
+        );
+    }
     match node_selector.iter().find(|label| !is_label(label)) {
         Some(label) => refused(format!("`--node-selector {label}` is no label"), "a key and a value: `pool=bench`"),
         None => Ok(()),

@@ -142,6 +142,15 @@ fn sbatch(options: &[String], script: &Path) -> Result<JobId, Error> {
     }
 }
 
+/// The end of what a program said, where it says what is wrong.
+fn last_lines(complaint: &str) -> String {
+    const LINES: usize = 8;
+    const LONGEST: usize = 400;
+    let lines: Vec<&str> = complaint.trim().lines().collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(LINES));
+    last.map(|line| line.chars().take(LONGEST).collect::<String>()).collect::<Vec<_>>().join("\n")
+}
+
 /// Why a program of Slurm gave no answer.
 pub(super) enum Refusal {
     Missing,
@@ -160,6 +169,6 @@ pub(super) fn asked(program: &str, arguments: &[&str]) -> Result<String, Refusal
     })?;
     match done.status.success() {
         true => Ok(done.printed.trim().to_owned()),
-        false => Err(Refusal::Said(done.complaint.trim().to_owned())),
+        false => Err(Refusal::Said(last_lines(&done.complaint))),
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
         }
         unpacked.push(gathered);
     }
-    let parts = distinct(parts);
+    let parts = distinct(parts)?;
     match parts.as_slice() {
         [] => return Err(Error::refused("no shard is measured", missing.join("\n"))),
         [_] if !is_of_shards => {
@@ -71,19 +71,24 @@ pub(super) fn run(arguments: &MergeArgs, ui: &Ui) -> Result<ExitCode, Error> {
 }
 
 /// A record that is named twice, or lies in two places, is one.
-fn distinct(parts: Vec<Part>) -> Vec<Part> {
+///
+/// # Errors
+///
+/// Under two names of machines.
+fn distinct(parts: Vec<Part>) -> Result<Vec<Part>, Error> {
     let mut distinct: Vec<Part> = Vec::new();
     for part in parts {
-        let is_same = |known: &Part| {
-            (&known.machine, &known.manifest.record) == (&part.machine, &part.manifest.record)
-                && known.manifest == part.manifest
-                && known.runs == part.runs
-        };
-        if !distinct.iter().any(is_same) {
-            distinct.push(part);
+        let is_same = |known: &&Part| known.manifest == part.manifest && known.runs == part.runs;
+        match distinct.iter().find(is_same) {
+            Some(known) if known.machine == part.machine => {}
+            Some(known) => {
+                let message = format!("{} and {} are names of one record", known.machine, part.machine);
+                return Err(Error::refused(message, "name each record once: every machine has its own"));
+            }
+            None => distinct.push(part),
         }
     }
-    distinct
+    Ok(distinct)
 }
 
 /// `3/8: cancelled ...`.

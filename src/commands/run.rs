@@ -212,7 +212,10 @@ fn check_unfinished(record: &Record) -> Result<(), Error> {
                 "its budget of {} ended it after {} of {} runs; run again with a longer budget, or render it with `perfrun report`",
                 budget.limit, budget.runs, budget.wanted
             ),
-            None => "`perfrun report` renders it again".to_owned(),
+            None => format!(
+                "`perfrun report {} --output reports/{}` writes its report again",
+                record.manifest.record, record.manifest.experiment.name
+            ),
         };
         return Err(Error::refused(message, help));
     }

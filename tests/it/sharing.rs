@@ -59,6 +59,9 @@ fn shards_come_to_the_same_as_the_whole() {
         place.run(&["merge", &shards[2], &shards[0], &shards[1], &shards[0], "--output", "out2"]).expect_code(0);
     assert!(named_twice.stdout.contains("met fast"), "{}", named_twice.stdout);
     place.run(&["merge", &shards[0], &shards[0]]).expect_code(2);
+    let two_names = [format!("one={}", shards[0]), format!("two={}", shards[0])];
+    let refused = place.run(&["merge", &two_names[0], &two_names[1]]).expect_code(2);
+    assert!(refused.stderr.contains("one and two are names of one record"), "{}", refused.stderr);
     let merged = results(&place, "reports/x/results.json");
     assert_eq!(merged["cells"].as_array().unwrap().len(), 8);
     for (one, other) in merged["cells"].as_array().unwrap().iter().zip(whole["cells"].as_array().unwrap()) {

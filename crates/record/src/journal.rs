@@ -197,7 +197,7 @@ impl StoredRun {
     /// As [`StoredRun::leave_on_disk`], where they are elsewhere and what they say is known.
     pub(crate) fn leave_at(&mut self, summary: SampleSummary, place: Place) {
         (self.data.warmup, self.data.measured) = Default::default();
-        self.on_disk = Some(Arc::new(OnDisk { summary, place }));
+        self.on_disk = Some(Arc::new(OnDisk { summary, late_warmup: self.late_warmup, place }));
     }
 
     /// Whether other guests of the hypervisor took so much time that the run says little (method 8.1).
@@ -223,7 +223,10 @@ impl StoredRun {
     /// When the file cannot be written.
     pub fn write(&self, record: &Path) -> Result<(), StoreError> {
         let run = if self.on_disk.is_some() { Cow::Owned(self.here()?) } else { Cow::Borrowed(self) };
-        write_with(&self.file(record), |file| {
+        let path = self.file(record);
+        let folder = folder(record);
+        std::fs::create_dir_all(&folder).map_err(|source| StoreError::Write { path: folder, source })?;
+        write_with(&path, |file| {
             let mut file = BufWriter::new(file);
             serde_json::to_writer(&mut file, &*run)?;
             file.flush()
@@ -273,7 +276,12 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     for entry in fs::read_dir(&folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            let mut run = read_versioned::<StoredRun>(&path)?;
+            let mut run = read_versioned::<StoredRun>(&path).map_err(with_remedy)?;
+            for half in [&run.data.warmup, &run.data.measured] {
+                half.check_lengths()
+                    .map_err(|error| StoreError::Damaged { path: path.clone(), reason: error.to_string() })
+                    .map_err(with_remedy)?;
+            }
             let stem = StoredRun::stem(run.cell, run.arm, run.run);
             if path.file_stem() != Some(std::ffi::OsStr::new(&stem)) {
                 return Err(StoreError::Damaged { path, reason: format!("it holds the run of {stem}.json") });
@@ -284,6 +292,14 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     }
     sort(&mut runs);
     Ok(runs)
+}
+
+/// A finished run is a file of its own.
+fn with_remedy(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged { path, reason } => StoreError::DamagedRun { path, reason },
+        other => other,
+    }
 }
 
 /// Pilots first, then by block and place: the order in which they ran.

@@ -93,6 +93,15 @@ pub enum StoreError {
         /// What is wrong.
         reason: String,
     },
+    /// The same of a finished run.
+    #[error("{path} is damaged: {reason}")]
+    #[diagnostic(help("remove the file: `run --resume` measures that run again"))]
+    DamagedRun {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// The content of a report is not what perfrun writes.
     #[error("{path} is damaged: {reason}")]
     #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
@@ -141,6 +150,7 @@ impl StoreError {
             | StoreError::Read { path, .. }
             | StoreError::NotARecord { path }
             | StoreError::Damaged { path, .. }
+            | StoreError::DamagedRun { path, .. }
             | StoreError::DamagedReport { path, .. }
             | StoreError::Inputs { path, .. }
             | StoreError::Conflict { path }
@@ -282,7 +292,9 @@ impl Record {
         disk.sync(&self.folder)?;
         self.manifest.findings.complete(&self.folder)?;
         disk.sync(&self.folder)?;
-        disk.remove_journal(&self.folder)
+        disk.remove_journal(&self.folder)?;
+        plain_file::remove_unfinished(&self.folder);
+        Ok(())
     }
 }
 

@@ -18,6 +18,8 @@ use worker::measure::Samples;
 #[derive(Clone, Debug)]
 pub struct OnDisk {
     pub(crate) summary: SampleSummary,
+    /// Samples that are in no statistic.
+    pub(crate) late_warmup: u32,
     pub(crate) place: Place,
 }
 
@@ -52,6 +54,13 @@ impl OnDisk {
         match &self.place {
             Place::Journal(file) => {
                 let Halves { warmup, measured } = read_versioned(file)?;
+                let damaged = |reason: String| StoreError::Damaged { path: file.clone(), reason };
+                for half in [&warmup, &measured] {
+                    half.check_lengths().map_err(|error| damaged(error.to_string()))?;
+                }
+                if measured.len().saturating_sub(self.late_warmup as usize) as u64 != self.summary.count {
+                    return Err(damaged("it has changed since it was written".to_owned()));
+                }
                 Ok([warmup, measured])
             }
             Place::Rows(file, [warmup, measured]) => {

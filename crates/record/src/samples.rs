@@ -61,7 +61,8 @@ pub(super) fn write(path: &Path, runs: &mut [StoredRun]) -> Result<(), StoreErro
     }
     written?;
     let file = Arc::new(ParquetFile::of(path)?);
-    for (run, place) in runs.iter_mut().zip(places).filter(|(_, [_, counted])| counted.end > 0) {
+    let has_samples = |(_, place): &(&mut StoredRun, [Range<usize>; 2])| place.iter().any(|rows| !rows.is_empty());
+    for (run, place) in runs.iter_mut().zip(places).filter(has_samples) {
         let summary = run.summary().into_owned();
         run.leave_at(summary, Place::Rows(file.clone(), place));
     }
@@ -215,7 +216,7 @@ impl Found<'_> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::Outcome;
+    use crate::{Outcome, journal};
     use std::fs::File;
     use worker::RunData;
 
@@ -269,5 +270,33 @@ mod tests {
             let error = read(rows).unwrap_err().to_string();
             assert!(error.ends_with(reason), "{error}");
         }
+    }
+
+    #[test]
+    fn a_journal_that_changes_behind_our_back_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut kept = run(0, 2, 40);
+        kept.write(folder.path()).unwrap();
+        let file = std::fs::read_dir(journal::folder(folder.path())).unwrap().next().unwrap().unwrap().path();
+        let text = std::fs::read_to_string(&file).unwrap();
+        kept.leave_on_disk(folder.path());
+        assert!(kept.here().unwrap() == run(0, 2, 40));
+        let change = |ends: [usize; 3]| {
+            let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            for (column, end) in ["start_ns", "duration_ns", "input"].into_iter().zip(ends) {
+                value["measured"][column].as_array_mut().unwrap().truncate(end);
+            }
+            std::fs::write(&file, value.to_string()).unwrap();
+        };
+        for (ends, said) in [([20, 20, 20], "it has changed since it was written"), ([40, 5, 40], "durations")] {
+            change(ends);
+            let error = kept.samples().unwrap_err().to_string();
+            assert!(error.contains("is damaged: ") && error.contains(said), "{error}");
+            let path = folder.path().join(FILE);
+            assert!(write(&path, std::slice::from_mut(&mut kept)).unwrap_err().to_string().contains(said));
+        }
+        change([40, 5, 40]);
+        let error = journal::read_all(folder.path()).unwrap_err();
+        assert!(matches!(error, StoreError::DamagedRun { .. }), "{error}");
     }
 }

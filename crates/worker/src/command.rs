@@ -3,8 +3,11 @@
 //! Input: a command. Output: its status and what it printed. Deliberately absent: what that means.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::group::Group;
 use super::interrupt::Interrupts;
@@ -74,7 +77,20 @@ pub fn run_command(
             return Err(CommandError::Late(timeout));
         }
         tick();
-        std::thread::sleep(PAUSE);
+        wait([printed.as_fd(), complaint.as_fd()], PAUSE);
+    }
+}
+
+/// Waits until there is something to read, but not for long.
+fn wait(pipes: [Option<BorrowedFd<'_>>; 2], longest: Duration) {
+    let mut open: Vec<PollFd<'_>> =
+        pipes.into_iter().flatten().map(|pipe| PollFd::from_borrowed_fd(pipe, PollFlags::IN)).collect();
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(longest.subsec_nanos()) };
+    if open.is_empty() {
+        std::thread::sleep(longest);
+    } else {
+        // Interrupted by a signal is woken too.
+        let _woken = poll(&mut open, Some(&timeout));
     }
 }
 

@@ -47,7 +47,7 @@ impl Request {
         cache::made(&self.source, &self.recipe, &self.cache)
     }
 
-    /// Converts. A model that has to be observed is moved to `folder`.
+    /// Converts. What is unfinished, and a model that has to be observed, is in `folder`.
     pub fn carry_out(&self, folder: &Path) -> Reply {
         let mut unobserved = None;
         let mut observe = |model: &Path| match &self.ranges {
@@ -57,7 +57,8 @@ impl Request {
                 Err("it has to be observed first".to_owned())
             }
         };
-        match cache::convert(&self.path, &self.source, &self.recipe, &self.cache, &mut observe) {
+        let (path, source, recipe) = (&self.path, &self.source, &self.recipe);
+        match cache::convert_within(folder, path, source, recipe, &self.cache, &mut observe) {
             Ok(made) => Reply::Made { was_damaged: made.was_damaged },
             Err(problem) => unobserved.map_or_else(|| Reply::Refused(problem.to_string()), Reply::Observe),
         }

@@ -105,6 +105,18 @@ pub fn convert(
     cache: &Path,
     observe: Observe<'_>,
 ) -> Result<Made, CacheError> {
+    convert_within(&cache.join("models"), path, source, recipe, cache, observe)
+}
+
+/// The same with what is unfinished in a folder of the cache's file system.
+pub(super) fn convert_within(
+    unfinished: &Path,
+    path: &Path,
+    source: &str,
+    recipe: &Recipe,
+    cache: &Path,
+    observe: Observe<'_>,
+) -> Result<Made, CacheError> {
     let models = cache.join("models");
     let folder = models.join(key(source, recipe));
     if let Some(made) = cached(&folder, source, recipe) {
@@ -115,7 +127,7 @@ pub fn convert(
     let was_damaged = folder.exists();
     let failed = |source| CacheError::Io { path: models.clone(), source };
     std::fs::create_dir_all(&models).map_err(failed)?;
-    let scratch = Scratch::within(&models).map_err(failed)?;
+    let scratch = Scratch::within(unfinished).map_err(failed)?;
     let started = Instant::now();
     let model = onnx::load(path)?;
     onnx::check_graph(&model)?;

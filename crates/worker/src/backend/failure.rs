@@ -206,6 +206,18 @@ const PHRASES: &[Phrase] = &[
     phrase("Failed to allocate memory", FailureKind::OutOfMemory),
     phrase("out of memory", FailureKind::OutOfMemory),
     phrase("Available memory of", FailureKind::OutOfMemory),
+    Phrase {
+        phrase: "the conversion was killed",
+        kind: FailureKind::Killed,
+        meaning: None,
+        remedy: Some("if it was for memory, `dmesg` says so: give it more; then run again"),
+    },
+    Phrase {
+        phrase: "cannot use perfrun's cache",
+        kind: FailureKind::Internal,
+        meaning: None,
+        remedy: Some("`perfrun doctor` shows whether the cache can be used"),
+    },
     unsupported("NOT_IMPLEMENTED"),
     unsupported("is not a registered function/op"),
     unsupported("Could not find an implementation"),

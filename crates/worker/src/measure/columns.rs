@@ -54,6 +54,20 @@ pub enum ColumnError {
 }
 
 impl Samples {
+    /// Checks that all columns have a value for each sample; those that not all samples have may be empty.
+    ///
+    /// # Errors
+    ///
+    /// Columns of different lengths.
+    pub fn check_lengths(&self) -> Result<(), ColumnError> {
+        let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
+        if starts != durations || inputs != durations {
+            return Err(ColumnError::Lengths { starts, durations, inputs });
+        }
+        let found = self.optional().into_iter().map(Vec::len).find(|found| *found != 0 && *found != durations);
+        found.map_or(Ok(()), |found| Err(ColumnError::Optional { found, samples: durations }))
+    }
+
     /// Checks samples that were taken after those in `before`, the last of which ended at `last_end`.
     ///
     /// Under a load they may overlap, in the order in which they were due.
@@ -62,14 +76,11 @@ impl Samples {
     ///
     /// Columns that are no samples, or not the continuation of those.
     pub(crate) fn check_after(&self, before: &Samples, last_end: u64, may_overlap: bool) -> Result<(), ColumnError> {
-        let (starts, durations, inputs) = (self.start_ns.len(), self.duration_ns.len(), self.input.len());
-        if starts != durations || inputs != durations {
-            return Err(ColumnError::Lengths { starts, durations, inputs });
-        }
+        self.check_lengths()?;
         for (own, before_it) in self.optional().into_iter().zip(before.optional()) {
             let fits = before.is_empty() || self.is_empty() || own.is_empty() == before_it.is_empty();
-            if (!own.is_empty() && own.len() != durations) || !fits {
-                return Err(ColumnError::Optional { found: own.len(), samples: durations });
+            if !fits {
+                return Err(ColumnError::Optional { found: own.len(), samples: self.len() });
             }
         }
         let mut last = last_end;

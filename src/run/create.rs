@@ -89,10 +89,10 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     read_files
         .extend(models.iter().filter_map(|model| model.data.as_ref()).flat_map(|data| dataset::files(&data.dataset)));
     read_files.extend(experiment.input_files().map(|file| file.path.clone()));
-    read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
-    if let Some(path) = read_files.iter().find(|path| path.to_str().is_none()) {
+    if let Some(path) = read_files.iter().chain([&local.spec_folder]).find(|path| path.to_str().is_none()) {
         return Err(PrepareError::NotUtf8 { path: path.clone() });
     }
+    read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
     let (revision, no_revision) = match revision::current(&place.root, &read_files) {
         Ok(revision) => (revision, None),
         Err(error) => {

@@ -103,7 +103,7 @@ fn a_shard_is_whole_groups_and_one_that_is_empty_is_refused() {
 #[test]
 fn reproduce_adds_a_machine_to_a_fleet() {
     let place = Workplace::with_spec(SPEC);
-    let records = [measured(&place, &[]), measured(&place, &[])];
+    let records = [(); 3].map(|()| measured(&place, &[]));
     let (one, two) = (format!("epyc={}", records[0]), format!("xeon={}", records[1]));
     place.run(&["merge", &one, &two, "--output", "fleet"]).expect_code(0);
     let done = place.run(&["reproduce", "fleet", "--machine", "arm"]).expect_code(0);
@@ -113,7 +113,7 @@ fn reproduce_adds_a_machine_to_a_fleet() {
     assert!(across["mean"]["next_low"].is_null(), "three machines predict nothing");
     // By records it is the same, and a machine is in a fleet once.
     let fleet = name(&newest(&place));
-    let four = place.run(&["merge", &fleet, &format!("laptop={}", records[0]), "--output", "four"]).expect_code(0);
+    let four = place.run(&["merge", &fleet, &format!("laptop={}", records[2]), "--output", "four"]).expect_code(0);
     assert!(four.stdout.contains("expect "), "{}", four.stdout);
     let twice = place.run(&["reproduce", "fleet", "--machine", "arm"]).expect_code(2);
     assert!(twice.stderr.contains("has the machine arm already"), "{}", twice.stderr);
@@ -186,7 +186,7 @@ fn what_does_not_go_together_is_not_merged() {
         "backend: mock\nmodels: [m]\ndevices: [cpu, cuda:0]\ncompare: { baseline: { device: cpu } }\nruns: 5\n",
     );
     let devices = measured(&place, &[]);
-    let (one, two) = (format!("a={devices}"), format!("b={devices}"));
+    let (one, two) = (format!("a={devices}"), format!("b={}", measured(&place, &[])));
     says(&[&one, &two], "compares devices");
 }
 

@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// A conversion for a measurement, which waits in another process.
 pub(super) fn apart(folder: &Path) -> Result<ExitCode, Error> {
-    // Nobody waits for it once the measurement has ended. A system without that lets it go on to its end.
+    // Ends with the measurement, even if that is killed. Where the system cannot do that, the conversion runs to its end.
     let _unsupported = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     let (asked, answered) = (folder.join(Request::FILE), folder.join(Reply::FILE));
     let text = plain_file::text(&asked).map_err(|source| Error::read(&asked, source))?;

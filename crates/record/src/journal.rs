@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::on_disk::{OnDisk, Place};
+use super::on_disk::{self, OnDisk, Place};
 use super::sample_summary::SampleSummary;
 use super::sampled::Sampled;
 use super::{FORMAT, StoreError, read_versioned, sync, write_with};
@@ -160,7 +160,7 @@ impl StoredRun {
     /// A file that cannot be read or is damaged.
     pub fn samples(&self) -> Result<Sampled<'_>, StoreError> {
         let Some(on_disk) = &self.on_disk else { return Ok(self.held()) };
-        let [warmup, measured] = on_disk.load()?;
+        let [warmup, measured] = on_disk.load(self.late_warmup)?;
         Ok(Sampled { warmup: Cow::Owned(warmup), measured: Cow::Owned(measured), ..self.held() })
     }
 
@@ -197,7 +197,7 @@ impl StoredRun {
     /// As [`StoredRun::leave_on_disk`], where they are elsewhere and what they say is known.
     pub(crate) fn leave_at(&mut self, summary: SampleSummary, place: Place) {
         (self.data.warmup, self.data.measured) = Default::default();
-        self.on_disk = Some(Arc::new(OnDisk { summary, late_warmup: self.late_warmup, place }));
+        self.on_disk = Some(Arc::new(OnDisk { summary, place }));
     }
 
     /// Whether other guests of the hypervisor took so much time that the run says little (method 8.1).
@@ -276,15 +276,11 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     for entry in fs::read_dir(&folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
-            let mut run = read_versioned::<StoredRun>(&path).map_err(with_remedy)?;
-            for half in [&run.data.warmup, &run.data.measured] {
-                half.check_lengths()
-                    .map_err(|error| StoreError::Damaged { path: path.clone(), reason: error.to_string() })
-                    .map_err(with_remedy)?;
-            }
+            let mut run = read_versioned::<StoredRun>(&path).map_err(on_disk::of_run)?;
+            on_disk::check(&path, [&run.data.warmup, &run.data.measured])?;
             let stem = StoredRun::stem(run.cell, run.arm, run.run);
             if path.file_stem() != Some(std::ffi::OsStr::new(&stem)) {
-                return Err(StoreError::Damaged { path, reason: format!("it holds the run of {stem}.json") });
+                return Err(StoreError::DamagedRun { path, reason: format!("it holds the run of {stem}.json") });
             }
             run.leave_on_disk(record);
             runs.push(run);
@@ -292,14 +288,6 @@ pub(crate) fn read_all(record: &Path) -> Result<Vec<StoredRun>, StoreError> {
     }
     sort(&mut runs);
     Ok(runs)
-}
-
-/// A finished run is a file of its own.
-fn with_remedy(error: StoreError) -> StoreError {
-    match error {
-        StoreError::Damaged { path, reason } => StoreError::DamagedRun { path, reason },
-        other => other,
-    }
 }
 
 /// Pilots first, then by block and place: the order in which they ran.

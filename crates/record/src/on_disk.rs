@@ -3,7 +3,7 @@
 //! Ten million samples are 200 MB, and the machine that holds them is the one that is measured.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -18,8 +18,6 @@ use worker::measure::Samples;
 #[derive(Clone, Debug)]
 pub struct OnDisk {
     pub(crate) summary: SampleSummary,
-    /// Samples that are in no statistic.
-    pub(crate) late_warmup: u32,
     pub(crate) place: Place,
 }
 
@@ -49,17 +47,15 @@ struct Halves {
 }
 
 impl OnDisk {
-    /// The samples before the counted ones, and the others.
-    pub(crate) fn load(&self) -> Result<[Samples; 2], StoreError> {
+    /// The samples before the counted ones, and the others, the first `late_warmup` of which are in no statistic.
+    pub(crate) fn load(&self, late_warmup: u32) -> Result<[Samples; 2], StoreError> {
         match &self.place {
             Place::Journal(file) => {
-                let Halves { warmup, measured } = read_versioned(file)?;
-                let damaged = |reason: String| StoreError::Damaged { path: file.clone(), reason };
-                for half in [&warmup, &measured] {
-                    half.check_lengths().map_err(|error| damaged(error.to_string()))?;
-                }
-                if measured.len().saturating_sub(self.late_warmup as usize) as u64 != self.summary.count {
-                    return Err(damaged("it has changed since it was written".to_owned()));
+                let Halves { warmup, measured } = read_versioned(file).map_err(of_run)?;
+                check(file, [&warmup, &measured])?;
+                if measured.len().saturating_sub(late_warmup as usize) as u64 != self.summary.count {
+                    let reason = "it has changed since it was written".to_owned();
+                    return Err(StoreError::DamagedRun { path: file.clone(), reason });
                 }
                 Ok([warmup, measured])
             }
@@ -67,5 +63,19 @@ impl OnDisk {
                 Ok([sample_columns::read(file, warmup.clone())?, sample_columns::read(file, measured.clone())?])
             }
         }
+    }
+}
+
+/// Checks that the samples in a file of the journal are whole.
+pub(crate) fn check(file: &Path, halves: [&Samples; 2]) -> Result<(), StoreError> {
+    let damaged = |reason: String| StoreError::DamagedRun { path: file.to_owned(), reason };
+    halves.into_iter().try_for_each(|half| half.check_lengths().map_err(|error| damaged(error.to_string())))
+}
+
+/// The same error of a file of the journal, which can be removed: its run is then measured again.
+pub(crate) fn of_run(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged { path, reason } => StoreError::DamagedRun { path, reason },
+        other => other,
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn write(path: &Path, runs: &mut [StoredRun]) -> Result<(), StoreErro
             let mut rows = Rows::default();
             for (run, number) in runs.iter().zip(0_u32..) {
                 let samples = run.samples().map_err(|error| {
+                    // Told in place of the table's own error.
                     unreadable.get_or_insert(error);
                     TableError(String::new())
                 })?;

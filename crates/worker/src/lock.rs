@@ -81,7 +81,10 @@ fn usable(shared: &Path) -> Choice {
     let name = format!("perfrun-{}.lock", rustix::process::geteuid().as_raw());
     let own = [usual_path().with_file_name(&name), std::env::temp_dir().join(&name)];
     let path = own.into_iter().find(|path| open_shared(path).is_ok());
-    let waits = if path.is_some() { "only this user's own are waited for" } else { "nobody is waited for" };
+    let waits = match path {
+        Some(_) => "perfrun waits only for other measurements of this user",
+        None => "perfrun does not wait for other measurements",
+    };
     let why = format!("cannot use {}: {}; {waits}", shared.display(), plain_file::plain(source));
     Choice { path, not_shared: Some(why) }
 }
@@ -314,7 +317,10 @@ mod tests {
         let own = choice.path.expect("one of this user's");
         assert!(own.is_file() && own.parent() != Some(folder.path()), "{own:?}");
         let why = choice.not_shared.expect("a reason");
-        assert!(why.starts_with("cannot use ") && why.ends_with("only this user's own are waited for"), "{why}");
+        assert!(
+            why.starts_with("cannot use ") && why.ends_with("perfrun waits only for other measurements of this user"),
+            "{why}"
+        );
         fs::remove_dir(&path).expect("it is empty");
         fs::write(&path, "models: [precious.onnx]").expect("a file");
         let why = usable(&path).not_shared.expect("a reason");

@@ -210,7 +210,7 @@ impl Submission {
         record::write_whole(&script, slurm::task_script(&self.job, &self.folder, arguments).as_bytes())?;
         let submitted = slurm::submit(&script, &self.shards, arguments.array_limit);
         if submitted.is_err() && self.job.submitted.is_empty() {
-            // Nothing of it is anywhere; a folder that cannot be removed is in nobody's way.
+            // Slurm has no job for this folder. If it cannot be removed, it does no harm.
             drop(std::fs::remove_dir_all(&self.folder));
         }
         let (id, cluster) = submitted?;

@@ -158,12 +158,12 @@ pub(super) enum Refusal {
 }
 
 pub(super) fn asked(program: &str, arguments: &[&str]) -> Result<String, Refusal> {
-    /// A controller that is busy answers within a minute.
+    /// Several times what a busy controller takes to answer.
     const PATIENCE: Duration = Duration::from_secs(300);
-    let nobody = Interrupts::never().map_err(|error| Refusal::Said(error.to_string()))?;
+    let never = Interrupts::never().map_err(|error| Refusal::Said(error.to_string()))?;
     let mut command = Command::new(program);
     command.args(arguments);
-    let done = run_command(command, PATIENCE, &nobody, &mut || {}).map_err(|error| match error {
+    let done = run_command(command, PATIENCE, &never, &mut || {}).map_err(|error| match error {
         CommandError::Start(source) if source.kind() == io::ErrorKind::NotFound => Refusal::Missing,
         other => Refusal::Said(other.to_string()),
     })?;

@@ -138,16 +138,17 @@ fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
         |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
-    let (mut samples, mut medians, mut run_boxes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut samples, mut own_medians, mut run_boxes) = (Vec::new(), Vec::new(), Vec::new());
     // One run after the other is in memory.
     for of_run in runs.into_iter().filter_map(|run| drawn.samples(run)).map(|run| of.samples(&run)) {
         samples.extend(representatives_sorted(&of_run, SAMPLES_OF_A_RUN));
-        medians.extend(quantile_sorted(&of_run, 0.5));
+        own_medians.extend(quantile_sorted(&of_run, 0.5));
         run_boxes.extend(RunBox::of_sorted(&of_run));
     }
-    if of == Of::Latency {
-        medians = cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect();
-    }
+    let mut medians: Vec<f64> = match of {
+        Of::Latency => cell.run_values(MetricReference::LATENCY).into_iter().map(|(_, value)| value).collect(),
+        Of::Lateness => own_medians,
+    };
     samples.sort_by(f64::total_cmp);
     medians.sort_by(f64::total_cmp);
     let is_baseline = drawn.reader.results.is_baseline(cell);

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{json_text, print, shapes};
 use crate::run::dataset::{self, DatasetError, ModelData};
 use crate::run::event::Event;
-use crate::run::{Observation, Session};
+use crate::run::{self, Observation, Session};
 use crate::ui::Ui;
 use crate::ui::cli::{ConvertArgs, Size, TargetDevice};
 use crate::ui::error::{Error, ExitCode};
@@ -19,13 +19,13 @@ use onnx::precision::{ConversionReport, ModelNames, ProviderClass};
 use onnx::{Interface, ModelHeader, ResolvedTensor};
 use plan::RandomStream;
 use prepare::models::apart::{Reply, Request};
-use prepare::models::{self, CacheError, Made, ObtainError, Ranges, Recipe, random_items};
+use prepare::models::{Made, Ranges, Recipe, random_items};
 use prepare::runtime;
 use quality::fidelity::ACCURACY_NOT_MEASURED;
 use reading::nearest::list;
 use reading::plain_file;
 use report::format::bytes;
-use worker::backend::TensorRequest;
+use worker::backend::{Failure, FailureKind, TensorRequest};
 
 pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if arguments.output.exists() {
@@ -56,21 +56,23 @@ pub(super) fn run(arguments: &ConvertArgs, ui: &Ui) -> Result<ExitCode, Error> {
     };
     let mut nobody = |_: &Event<'_>| {};
     let mut session = Session::new(&interrupts, &mut nobody);
-    let mut observe = |path: &Path| match &observation {
-        Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), &mut session),
+    let mut observe = |path: &Path, session: &mut Session<'_>| match &observation {
+        Some((observation, _)) => observation.ranges(path, arguments.calibration.into(), session),
         None => Ok(Ranges::new()),
     };
-    let made = match models::convert(&arguments.model, &source, &recipe, &runtime::cache_folder(), &mut observe) {
+    let (path, cache) = (arguments.model.clone(), runtime::cache_folder());
+    let request = Request { path, source, recipe: recipe.clone(), cache, ranges: None };
+    let made = match run::apart::convert(&super::admission::executable()?, request, &mut observe, &mut session) {
         Ok(made) => made,
         Err(_) if interrupts.count() > 0 => return Ok(ExitCode::Interrupted),
-        Err(problem) => return Err(refused(arguments, problem)),
+        Err(failure) => return Err(refused(arguments, &failure)),
     };
     copy(&made, arguments)?;
     let text = if arguments.json { json(&made)? } else { describe(&made, &recipe, &header, arguments) };
     print(ui, &text)
 }
 
-/// A conversion for a measurement, which waits in another process.
+/// A conversion for another process, which waits.
 pub(super) fn apart(folder: &Path) -> Result<ExitCode, Error> {
     // Ends with the measurement, even if that is killed. Where the system cannot do that, the conversion runs to its end.
     let _unsupported = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
@@ -225,15 +227,16 @@ fn random_inputs(header: &ModelHeader, arguments: &ConvertArgs) -> Result<(Vec<T
     Ok((resolved.tensors.iter().map(tensor).collect(), u64::from(items).div_ceil(batch) as u32))
 }
 
-fn refused(arguments: &ConvertArgs, problem: CacheError) -> Error {
-    match problem {
-        CacheError::Model(error) => error.into(),
-        CacheError::Io { path, source } => ObtainError::Cache { path, source }.into(),
-        problem => {
-            let message = format!("model {}: {problem}", arguments.model.display());
-            Error::refused(message, "`perfrun inspect` shows what the model holds")
+fn refused(arguments: &ConvertArgs, failure: &Failure) -> Error {
+    let message = format!("model {}: {}", arguments.model.display(), failure.message);
+    let help = match failure.kind {
+        FailureKind::Model => Some("`perfrun inspect` shows what the model holds".to_owned()),
+        FailureKind::OutOfMemory => {
+            Some("allow more memory; a conversion needs about three times the model's size".to_owned())
         }
-    }
+        _ => None,
+    };
+    Error::Refused { message, help }
 }
 
 /// Copies the model out of the cache, with its weights where they lie in a file of their own.

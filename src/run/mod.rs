@@ -42,7 +42,7 @@ pub(crate) use create::{changed_subject, check_format, create, resume};
 pub(crate) use files::{changed_file, files_of, hash_of_own_file, hashes_of, replaced_file};
 pub(crate) use job::Job;
 pub(crate) use model::is_same_file;
-pub(crate) use passes::Observation;
+pub(crate) use passes::{Observation, apart};
 pub(crate) use prepare::{Prepared, prepare};
 pub(crate) use provenance::this_invocation;
 pub(crate) use session::Session;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use tracing::info;
 
-pub(crate) use self::convert::Observation;
+pub(crate) use self::convert::{Observation, apart};
 use super::Job;
 use super::session::{RunError, Session};
 use record::{Finding, StoreError};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::{self, Made};
+use super::cache::{self, CacheError, Made};
 use super::observed::Ranges;
 use super::recipe::Recipe;
 
@@ -58,9 +58,13 @@ impl Request {
             }
         };
         let (path, source, recipe) = (&self.path, &self.source, &self.recipe);
-        match cache::convert_within(folder, path, source, recipe, &self.cache, &mut observe) {
+        match cache::convert(folder, path, source, recipe, &self.cache, &mut observe) {
             Ok(made) => Reply::Made { was_damaged: made.was_damaged },
-            Err(problem) => unobserved.map_or_else(|| Reply::Refused(problem.to_string()), Reply::Observe),
+            Err(problem) => match (unobserved, problem) {
+                (Some(model), _) => Reply::Observe(model),
+                (None, CacheError::Model(error)) => Reply::Refused(error.kind.to_string()),
+                (None, problem) => Reply::Refused(problem.to_string()),
+            },
         }
     }
 }

@@ -94,22 +94,12 @@ pub enum CacheError {
 pub(super) type Observe<'a> = &'a mut dyn FnMut(&Path) -> Result<Ranges, String>;
 
 /// The model at `path`, whose content has the hash `source`, converted by `recipe`: from the cache, or made now.
+/// What is unfinished is in a folder of the cache's file system.
 ///
 /// # Errors
 ///
 /// [`CacheError`]: a model that cannot be read or converted, a cache that cannot be written.
-pub fn convert(
-    path: &Path,
-    source: &str,
-    recipe: &Recipe,
-    cache: &Path,
-    observe: Observe<'_>,
-) -> Result<Made, CacheError> {
-    convert_within(&cache.join("models"), path, source, recipe, cache, observe)
-}
-
-/// The same with what is unfinished in a folder of the cache's file system.
-pub(super) fn convert_within(
+pub(super) fn convert(
     unfinished: &Path,
     path: &Path,
     source: &str,

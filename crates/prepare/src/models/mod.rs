@@ -13,7 +13,7 @@ mod observed;
 mod obtain;
 mod recipe;
 
-pub use cache::{CacheError, Entry, Made, convert, nothing_to_convert};
+pub use cache::{CacheError, Entry, Made, nothing_to_convert};
 pub use observed::Ranges;
 pub use obtain::{ObtainError, Progress, network_file, obtain};
 pub use recipe::{Recipe, random_items};

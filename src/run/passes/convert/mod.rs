@@ -4,7 +4,7 @@
 //! the cells that need it fail in the rehearsal, each with the reason.
 
 mod activation_ranges;
-mod apart;
+pub(crate) mod apart;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -114,9 +114,16 @@ fn source(job: &Job, key: VariantKey) -> Result<(&Path, &str), String> {
 
 fn convert(job: &Job, key: VariantKey, recipe: &Recipe, session: &mut Session<'_>) -> Result<models::Made, String> {
     let (path, sha256) = source(job, key)?;
-    let (path, source, recipe) = (path.to_owned(), sha256.to_owned(), recipe.clone());
-    let request = Request { path, source, recipe, cache: runtime::cache_folder(), ranges: None };
-    apart::convert(job, key, request, session)
+    let request = Request {
+        path: path.to_owned(),
+        source: sha256.to_owned(),
+        recipe: recipe.clone(),
+        cache: runtime::cache_folder(),
+        ranges: None,
+    };
+    let mut observe =
+        |model: &Path, session: &mut Session<'_>| activation_ranges::observe(job, key, recipe, model, session);
+    apart::convert(&job.executable, request, &mut observe, session).map_err(|failure| failure.message)
 }
 
 fn described(

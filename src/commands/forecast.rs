@@ -16,7 +16,7 @@ use experiment::{Device, Experiment, InputIndex, ModelIndex};
 use judge::results::{self, Results};
 use onnx::ModelHeader;
 use onnx::cost::Arithmetic;
-use plan::{Cell, CellForecast, Source};
+use plan::{Cell, CellForecast, CellId, Source};
 use record::ProjectRoot;
 use worker::backend;
 
@@ -66,7 +66,7 @@ struct Here<'a> {
     prepared: &'a Prepared,
     reports: Vec<Results>,
     /// Cells of all reports by id, those of the newest report first.
-    measured: HashMap<String, Vec<(usize, usize)>>,
+    measured: HashMap<CellId, Vec<(usize, usize)>>,
     default_threads: u32,
     /// Operations per second of one thread by the data sheet.
     nominal_peak: Option<f64>,
@@ -124,10 +124,10 @@ impl<'a> Here<'a> {
 
     fn of(experiment: &'a Experiment, prepared: &'a Prepared, place: &ProjectRoot) -> Self {
         let reports = reports_of_this_machine(place, &experiment.name);
-        let mut measured: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+        let mut measured: HashMap<CellId, Vec<(usize, usize)>> = HashMap::new();
         for (number, report) in reports.iter().enumerate() {
             for (index, cell) in report.cells.iter().enumerate().filter(|(_, cell)| !cell.metrics.is_empty()) {
-                measured.entry(cell.id.clone()).or_default().push((number, index));
+                measured.entry(cell.id).or_default().push((number, index));
             }
         }
         let default_threads = host::describe().default_threads();
@@ -151,7 +151,7 @@ impl<'a> Here<'a> {
     fn by_report(&self, cell: &Cell) -> Option<CellForecast> {
         let bytes = self.header(cell).and_then(ModelHeader::total_bytes);
         let name = self.prepared.plan.name(cell.model())?;
-        let found = self.measured.get(&cell.id.to_string())?.iter().find_map(|(report, index)| {
+        let found = self.measured.get(&cell.id)?.iter().find_map(|(report, index)| {
             let report = &self.reports[*report];
             let there = &report.cells[*index];
             let is_same = there.threads == self.threads(cell) && bytes_of(report, name) == bytes;
@@ -318,7 +318,7 @@ mod tests {
         let place = ProjectRoot { root: folder.path().to_owned() };
         let cells = &prepared.plan.cells;
         let mut there = cell(serde_json::json!({ "latency_ns": { "value": 1e6, "n": 3 } }), serde_json::json!({}));
-        there.id = cells[0].id.to_string();
+        there.id = cells[0].id;
         let bytes = std::fs::metadata(model).unwrap().len();
         for (bytes, source) in [(bytes + 1, Source::Costs), (bytes, Source::Report)] {
             let models = format!(r#"[{{ "name": "digits-cnn", "bytes": {bytes} }}]"#);

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let is_wanted = wanted(arguments.only.as_deref(), &points)?;
     let own = own_metrics(&points);
     let metric = arguments.metric.read(&own).map_err(no_metric)?;
-    let found = history(experiment, &points, metric, &is_wanted)?;
+    let found = history(experiment, &points, metric, &is_wanted);
     if found.series.is_empty() {
         let help = "use another --metric, or select other cells with --only";
         return Err(Error::refused(format!("no cell has `{metric}`"), help));
@@ -111,7 +111,7 @@ pub(super) fn spreads(
     let Some(newest) = points.last() else { return Ok(Spreads::default()) };
     let mut found = Spreads::default();
     for metric in metrics {
-        for series in &history(experiment, &points, *metric, &|_| true)?.series {
+        for series in &history(experiment, &points, *metric, &|_| true).series {
             let spread = SessionSpread::of_sessions(&series.stable());
             let is_here = !frames_differ(&newest.results, &candidate.results, &series.names);
             found.extend(spread.filter(|_| is_here).map(|spread| ((series.cell.clone(), metric.column()), spread)));

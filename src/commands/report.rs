@@ -15,6 +15,7 @@ use experiment::Grade;
 use judge::compare::{GoalCheck, GoalOutcome, judge};
 use judge::results::{self, Cell, Results, Status};
 use judge::summary::summarize;
+use plan::CellId;
 use reading::{plain_file, shell};
 use record::provenance::{self, Facts};
 use record::{Manifest, ProjectRoot, Record, StoreError, write_whole};
@@ -246,20 +247,20 @@ fn better(folder: &Path, manifest: &Manifest, here: &Results, grade: Option<Grad
     let there = results::read(&folder.join(results::FILE)).ok()?;
     let text = there.provenance.subject.get("specification").and_then(|it| it.get("text"));
     text.filter(|text| *text == manifest.spec.text.as_str())?;
-    let known: HashMap<&str, Status> = there.cells.iter().map(|cell| (cell.id.as_str(), cell.status)).collect();
+    let known: HashMap<CellId, Status> = there.cells.iter().map(|cell| (cell.id, cell.status)).collect();
     let measured = |status: Option<&Status>| match status {
         Some(Status::Measured) => 2,
         Some(Status::Partial) => 1,
         Some(Status::Failed | Status::Skipped | Status::NotRun) | None => 0,
     };
-    let is_gained = |cell: &&Cell| measured(Some(&cell.status)) > measured(known.get(cell.id.as_str()));
+    let is_gained = |cell: &&Cell| measured(Some(&cell.status)) > measured(known.get(&cell.id));
     let gained = here.cells.iter().filter(is_gained).count();
-    let is_lost = |cell: &&Cell| cell.status == Status::Skipped && measured(known.get(cell.id.as_str())) > 0;
+    let is_lost = |cell: &&Cell| cell.status == Status::Skipped && measured(known.get(&cell.id)) > 0;
     let lost = here.cells.iter().filter(is_lost).count();
     if lost > 0 && lost >= gained {
         return Some(format!("it measured {} that this run skipped", count(lost as u64, "cell")));
     }
-    let committed = Grade::named(there.detectable_effect.grade.as_deref()?).filter(|_| gained == 0)?;
+    let committed = there.detectable_effect.grade.filter(|_| gained == 0)?;
     let worse = grade.filter(|grade| *grade > committed)?;
     Some(format!("its grade is {}, this run's {}", committed.letter(), worse.letter()))
 }

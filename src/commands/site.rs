@@ -17,7 +17,7 @@ use judge::results::{self, Wanted};
 use reading::plain_file;
 use record::git::Repository;
 use record::{ProjectRoot, write_whole};
-use report::site::{Known, Site, SiteError, columns};
+use report::site::{Known, Site, columns};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
         let own = own_metrics(points);
         arguments.metric.iter().flat_map(|metric| metric.read(&own)).collect()
     };
-    let site = Site::new(&known, &of_experiment, url.as_deref())?;
+    let site = Site::new(&known, &of_experiment, url.as_deref());
     let write = |(path, text): (String, String)| {
         let path = arguments.output.join(path);
         let folder = path.parent().unwrap_or(&arguments.output);
@@ -134,13 +134,4 @@ fn known(
 /// Names of folders become paths and links: that of an experiment, or of its report on another machine (`x@laptop`).
 fn is_folder(name: &str) -> bool {
     name.split('@').all(is_name)
-}
-
-impl From<SiteError> for Error {
-    fn from(error: SiteError) -> Self {
-        match error {
-            SiteError::Table(error) => Error::Table(error),
-            SiteError::Report(error) => Error::Report(error),
-        }
-    }
 }

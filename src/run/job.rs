@@ -264,8 +264,8 @@ impl Job {
     }
 
     /// The file that a cell was run with, and what it was fed; `None` where there is no file.
-    pub(crate) fn served(&self, id: &str) -> Option<(&Path, &[ResolvedTensor])> {
-        let cell = self.plan().cells.iter().find(|cell| cell.id.to_string() == id)?;
+    pub(crate) fn served(&self, id: CellId) -> Option<(&Path, &[ResolvedTensor])> {
+        let cell = self.plan().cells.iter().find(|cell| cell.id == id)?;
         Some((&self.model_file(cell)?.path, &self.resolved(cell)?.tensors))
     }
 

@@ -15,7 +15,7 @@ use experiment::Runs;
 use judge::compare::{ComparisonRules, Judged, verdicts};
 use judge::results::{self, Together};
 use judge::summary::{LEAST_RUNS, summarize_briefly};
-use plan::{Plan, SkipKind};
+use plan::{CellId, Plan, SkipKind};
 use record::revision::NoRevision;
 use record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
 use report::format::{amount, count, percent};
@@ -108,8 +108,8 @@ impl<'a> Live<'a> {
                 self.bar(u64::from(*most), "trying").set_position(u64::from(*done));
             }
             Event::TriedTogether { manifest, trial } => {
-                let path = |id: &str| {
-                    let cell = manifest.plan.cells.iter().find(|cell| cell.id.to_string() == id);
+                let path = |id: CellId| {
+                    let cell = manifest.plan.cells.iter().find(|cell| cell.id == id);
                     cell.map(|cell| manifest.plan.path(cell)).unwrap_or_default()
                 };
                 self.finish();

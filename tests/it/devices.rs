@@ -66,7 +66,7 @@ fn what_webgpu_does_not_take_is_named_and_not_judged() {
     assert_eq!(webgpu.on_cpu, [("Mod".to_owned(), 6)].into());
     assert!(webgpu.metrics["fallback_ratio"].value > 0.05, "{:?}", webgpu.metrics["fallback_ratio"]);
     assert!(webgpu.codes.contains_key("W_CPU_FALLBACK"));
-    assert_eq!(results.comparisons[0].reason, "on_cpu");
+    assert_eq!(results.comparisons[0].reason.name(), "on_cpu");
     let report = place.page("reports/x");
     assert!(report.contains("Mod on the CPU, "), "{report}");
 

@@ -35,7 +35,7 @@ fn comparison(spec: &str) -> Comparison {
 fn ten_percent_more_is_worse() {
     let found = comparison(&two("0.5%", 1.10));
     assert_eq!(found.verdict, Verdict::Worse);
-    assert!(found.interval.unwrap().contains(1.0 / 1.10), "{found:?}");
+    assert!(found.interval().unwrap().contains(1.0 / 1.10), "{found:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod questions;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use base::metric::MetricReference;
 use experiment::{Axis, Grade};
 use judge::compare::{Comparison, Judged};
 use judge::summary::Summary;
@@ -184,13 +185,13 @@ fn every_committed_report_can_be_rendered_again() {
 #[test]
 fn results_are_enough_to_judge_again() {
     let results = Fixture::choose().results();
-    let column = |id: &str| {
+    let column = |id| {
         let cell = results.cells.iter().find(|cell| cell.id == id).unwrap();
         (cell.runs["block"].clone(), cell.runs["latency_ns"].clone())
     };
     assert!(results.comparisons.len() >= 8);
-    for row in results.comparisons.iter().filter(|row| row.metric == "latency") {
-        let ((blocks, before), (others, after)) = (column(&row.baseline), column(&row.cell));
+    for row in results.comparisons.iter().filter(|row| row.metric == MetricReference::LATENCY) {
+        let ((blocks, before), (others, after)) = (column(row.baseline), column(row.cell));
         let pair = |(block, value): (&Option<f64>, &Option<f64>)| {
             let place = blocks.iter().position(|other| other == block)?;
             Some((value.unwrap() / before[place].unwrap()).ln())

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use experiment::Axis;
+use base::metric::MetricReference;
+use experiment::{Axis, Grade};
 use judge::results::{self, Status};
 use plan::SkipKind;
 use serde_json::{Value, json};
@@ -81,7 +82,7 @@ fn reports_of_format_2_are_read() {
         let found = results::read(&path).unwrap();
         assert_eq!((found.format, found.cells.len()), (results::FORMAT, old["cells"].as_array().unwrap().len()));
         for (cell, old) in found.cells.iter().zip(old["cells"].as_array().unwrap()) {
-            assert_eq!(cell.id, old["id"].as_str().unwrap());
+            assert_eq!(cell.id.to_string(), old["id"].as_str().unwrap());
             for (name, metric) in &cell.metrics {
                 assert_eq!(Some(metric.value), old["metrics"][name]["value"].as_f64());
             }
@@ -94,7 +95,7 @@ fn reports_of_format_2_are_read() {
             );
             assert_eq!(row.detectable, old["details"]["detectable"].as_f64());
         }
-        assert_eq!(found.detectable_effect.grade.as_deref(), old["sight"]["grade"].as_str());
+        assert_eq!(found.detectable_effect.grade.map(Grade::letter), old["sight"]["grade"].as_str());
         // What is read once is of today's format from then on.
         assert_eq!(results::parse(&path, &found.to_json()).unwrap(), found);
         read += 1;
@@ -126,7 +127,7 @@ fn controls_goals_and_skips_are_data() {
     assert_eq!((found.controls.len(), control.runs["latency_ns"].len(), control.runs["block"].len()), (1, 8, 8));
     assert!(found.detectable_effect.grade.is_some());
     let goal = &found.goals[0];
-    assert_eq!((goal.name.as_deref(), goal.outcome.name(), goal.cells.len()), (Some("quick"), "missed", 2));
+    assert_eq!((goal.name.as_deref(), goal.outcome.name(), goal.check.cells.len()), (Some("quick"), "missed", 2));
     let failed = &found.cells[1];
     assert_eq!((failed.status, failed.failures[0].runs), (Status::Partial, 1));
     assert_eq!(failed.runs["block"], [0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(Some));
@@ -227,8 +228,11 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     let row =
         csv.lines().find(|line| line.contains(",two,") && line.contains(",int8,") && line.contains(",latency_ns,"));
     let latency = &results.cells[3].metrics["latency_ns"];
-    let judged =
-        results.comparisons.iter().find(|row| row.cell == results.cells[3].id && row.metric == "latency").unwrap();
+    let judged = results
+        .comparisons
+        .iter()
+        .find(|row| row.cell == results.cells[3].id && row.metric == MetricReference::LATENCY)
+        .unwrap();
     let numbers = format!(
         "{},{},{},true,10,true,,,{},",
         latency.value,

@@ -11,6 +11,7 @@ pub mod history;
 pub mod profile;
 pub mod results;
 pub mod stat;
+mod stored;
 pub mod summary;
 
 /// Confidence of every interval (method 11).

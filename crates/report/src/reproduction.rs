@@ -11,10 +11,10 @@ use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, PEAK_RSS,
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::compare::GoalOutcome;
 use judge::diff::{Changes, DiffOptions, FORMAT, Reason, Row, Side, SideSeen, Standing, changes, diff, standing};
-use judge::results::{Compared, Contest, Results, Status, interval, schema_of};
+use judge::results::{Comparison, Contest, Results, Status, schema_of};
+use plan::CellId;
 use record::provenance::frame_names;
 use statistics::{Claim, Verdict};
-use table::TableError;
 
 /// What was claimed there, and what was found here.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -54,24 +54,20 @@ pub fn schema_text() -> String {
 }
 
 /// Checks the claims of `there` by `here`.
-///
-/// # Errors
-///
-/// What polars reports.
-pub fn reproduction(there: &Side, here: &Side) -> Result<Reproduction, TableError> {
+pub fn reproduction(there: &Side, here: &Side) -> Reproduction {
     let names = Names::of(&there.results);
     let mut checked = comparisons(&there.results, &here.results, &names);
-    checked.extend(scores(there, here, &names)?);
+    checked.extend(scores(there, here, &names));
     checked.extend(goals(&there.results, &here.results));
     checked.extend(choices(&there.results, &here.results, &names));
-    Ok(Reproduction {
+    Reproduction {
         format: FORMAT,
         experiment: there.results.experiment.clone(),
         there: there.seen(),
         here: here.seen(),
         changes: changes(&there.results.provenance, &here.results.provenance),
         claims: checked,
-    })
+    }
 }
 
 impl Reproduction {
@@ -88,7 +84,7 @@ impl Reproduction {
 
 /// What cells are called: by the axes on which they differ.
 struct Names<'a> {
-    cells: HashMap<&'a str, &'a AxisMap<String>>,
+    cells: HashMap<CellId, &'a AxisMap<String>>,
     axes: Vec<Axis>,
 }
 
@@ -97,22 +93,22 @@ impl<'a> Names<'a> {
         let cells = results.cells.iter().filter(|cell| cell.status != Status::Skipped);
         Names {
             axes: telling_axes(cells.map(|cell| &cell.names)),
-            cells: results.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect(),
+            cells: results.cells.iter().map(|cell| (cell.id, &cell.names)).collect(),
         }
     }
 
-    fn cell(&self, id: &str) -> String {
-        self.cells.get(id).map_or_else(|| id.to_owned(), |names| names.on(&self.axes))
+    fn cell(&self, id: CellId) -> String {
+        self.cells.get(&id).map_or_else(|| id.to_string(), |names| names.on(&self.axes))
     }
 
     /// `mlp/b1/int8 against fp32`.
-    fn pair(&self, cell: &str, baseline: &str) -> String {
-        let other = match (self.cells.get(cell), self.cells.get(baseline)) {
+    fn pair(&self, cell: CellId, baseline: CellId) -> String {
+        let other = match (self.cells.get(&cell), self.cells.get(&baseline)) {
             (Some(one), Some(other)) => {
                 let differ: Vec<Axis> = Axis::ALL.into_iter().filter(|axis| one[*axis] != other[*axis]).collect();
                 other.on(&differ)
             }
-            _ => baseline.to_owned(),
+            _ => baseline.to_string(),
         };
         format!("{} against {other}", self.cell(cell))
     }
@@ -120,9 +116,9 @@ impl<'a> Names<'a> {
 
 /// What is said of each cell against its baseline.
 fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
-    let key = |row: &'_ Compared| (row.cell.clone(), row.baseline.clone(), row.metric.clone());
-    let known: HashMap<_, &Compared> = here.comparisons.iter().map(|row| (key(row), row)).collect();
-    let one = |row: &Compared| {
+    let key = |row: &'_ Comparison| (row.cell, row.baseline, row.metric.key());
+    let known: HashMap<_, &Comparison> = here.comparisons.iter().map(|row| (key(row), row)).collect();
+    let one = |row: &Comparison| {
         let claimed = row.verdict;
         let other = known.get(&key(row)).map(|other| (*other, other.verdict));
         let standing = match other {
@@ -131,26 +127,25 @@ fn comparisons(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checke
             None => Standing::Absent,
         };
         Some(Checked {
-            of: names.pair(&row.cell, &row.baseline),
-            what: row.metric.clone(),
+            of: names.pair(row.cell, row.baseline),
+            what: row.metric.to_string(),
             there: ratio(row, claimed),
             here: other.map_or_else(|| "-".to_owned(), |(row, found)| ratio(row, found)),
             standing,
         })
     };
     // How much memory a process takes at most is told beside its speed, and no claim of its own.
-    let is_claim = |row: &&Compared| row.reference() != Some(MetricReference::of(&PEAK_RSS));
+    let is_claim = |row: &&Comparison| row.metric != MetricReference::of(&PEAK_RSS);
     there.comparisons.iter().filter(is_claim).filter_map(one).collect()
 }
 
-fn ratio(row: &Compared, verdict: Verdict) -> String {
-    let ratio = judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
-    let word = row.metric.parse::<MetricReference>().map_or(verdict.name(), |metric| verdict_word(&metric, verdict));
-    format!("{ratio} {word}")
+fn ratio(row: &Comparison, verdict: Verdict) -> String {
+    let ratio = judged_ratio(row.ratio, row.interval(), row.margin);
+    format!("{ratio} {}", verdict_word(&row.metric, verdict))
 }
 
 /// Scores on data, once for cells that differ in their input alone.
-fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, TableError> {
+fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Vec<Checked> {
     let metrics = [&ACCURACY_TOP1, &ACCURACY_TOP5, &MAE, &RMSE, &R2].map(MetricReference::of);
     // Scores depend on files and data, and on nothing of the frame.
     let allowed = frame_names().into_iter().map(str::to_owned).collect();
@@ -178,13 +173,14 @@ fn scores(there: &Side, here: &Side, names: &Names<'_>) -> Result<Vec<Checked>, 
             standing,
         })
     };
-    Ok(diff(there, here, &terms)?.rows.into_iter().filter_map(one).collect())
+    diff(there, here, &terms).rows.into_iter().filter_map(one).collect()
 }
 
 fn goals(there: &Results, here: &Results) -> Vec<Checked> {
-    let one = |(index, goal): (usize, &judge::results::GoalFound)| {
+    let one = |(index, goal): (usize, &judge::results::GoalCheck)| {
         // The specification is the same, and so is their order.
-        let found = here.goals.get(index).filter(|other| other.metric == goal.metric).map(|other| other.outcome);
+        let found =
+            here.goals.get(index).filter(|other| other.check.metric == goal.check.metric).map(|other| other.outcome);
         let standing = match (goal.outcome, found) {
             (GoalOutcome::Undecided, _) => return None,
             (_, None) => Standing::Absent,
@@ -193,7 +189,7 @@ fn goals(there: &Results, here: &Results) -> Vec<Checked> {
             _ => Standing::Fails,
         };
         Some(Checked {
-            of: goal.name.clone().unwrap_or_else(|| goal.metric.clone()),
+            of: goal.name.clone().unwrap_or_else(|| goal.check.metric.to_string()),
             what: "goal".to_owned(),
             there: goal.outcome.name().to_owned(),
             here: found.map_or("-", GoalOutcome::name).to_owned(),
@@ -211,7 +207,7 @@ fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
     let here = contests(here);
     let one = |contest: Contest| {
         let [best] = &contest.best[..] else { return None };
-        let entrants = |of: &Contest| of.entrants.iter().map(|entrant| entrant.cell.clone()).collect::<Vec<_>>();
+        let entrants = |of: &Contest| of.entrants.iter().map(|entrant| entrant.cell).collect::<Vec<_>>();
         let found = here.iter().find(|other| entrants(other) == entrants(&contest));
         let standing = match found.map(|found| found.best.as_slice()) {
             None | Some([]) => Standing::Absent,
@@ -220,11 +216,11 @@ fn choices(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
             Some(several) if several.contains(best) => Standing::Open,
             Some(_) => Standing::Fails,
         };
-        let paths = |ids: &[String]| list(&ids.iter().map(|id| names.cell(id)).collect::<Vec<_>>());
+        let paths = |ids: &[CellId]| list(&ids.iter().map(|id| names.cell(*id)).collect::<Vec<_>>());
         Some(Checked {
             of: format!("the best of {} cells", contest.entrants.len()),
             what: "choice".to_owned(),
-            there: names.cell(best),
+            there: names.cell(*best),
             here: found
                 .filter(|found| !found.best.is_empty())
                 .map_or_else(|| "-".to_owned(), |found| paths(&found.best)),

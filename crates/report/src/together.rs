@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use crate::format::{list, percent, ratio};
 use judge::results::{BesideOthers, Together, interval};
+use plan::CellId;
 
 /// `cpu and webgpu: cells run at the same time; beside each other their values are within 0.8 % of those alone (8 blocks)`.
-pub fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
+pub fn found(trial: &Together, path: &dyn Fn(CellId) -> String) -> String {
     let devices = list(&trial.devices);
     if let Some(problem) = &trial.problem {
         return format!("{devices}: not at the same time; {problem}");
@@ -34,7 +35,7 @@ pub fn found(trial: &Together, path: &dyn Fn(&str) -> String) -> String {
         format!(
             "; beside the others {} of {} is {took} of that alone ({blocks} blocks)",
             tried.metric,
-            path(&tried.cell)
+            path(tried.cell)
         )
     });
     format!("{devices}: not at the same time{worst}")

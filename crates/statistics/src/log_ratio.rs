@@ -35,6 +35,16 @@ pub enum Hint {
     },
 }
 
+impl Hint {
+    /// About how many more blocks it takes; `None` when no reasonable number does.
+    pub fn more_blocks(self) -> Option<usize> {
+        match self {
+            Hint::TooFewBlocks { .. } => None,
+            Hint::SizeNotEstablished { more_blocks } | Hint::NotEnoughData { more_blocks, .. } => more_blocks,
+        }
+    }
+}
+
 /// The log ratio candidate / baseline, above zero where the candidate is worse.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogRatio {

@@ -20,8 +20,9 @@ use crate::ui::error::{Error, ExitCode};
 use base::metric::{MetricReference, Unit};
 use base::wording::{list, some};
 use experiment::{OnAxis, Profiling, Runs, Runtime, Selector};
-use judge::results::{Cell, Compared, Estimated, Explained, LEAST_RUNS, OperatorDifference, Results};
+use judge::results::{Cell, Comparison, Estimated, Explanation, LEAST_RUNS, OperatorDifference, Results};
 use onnx::ResolvedTensor;
+use plan::CellId;
 use reading::plain_file;
 use record::ProjectRoot;
 use report::format::{self, count, percent, speedup, verdict_of};
@@ -94,24 +95,24 @@ struct Pair {
 }
 
 impl Pair {
-    fn cell(&self, id: &str) -> Option<&Cell> {
+    fn cell(&self, id: CellId) -> Option<&Cell> {
         self.results.cells.iter().find(|cell| cell.id == id)
     }
 
-    fn rows(&self) -> impl Iterator<Item = &Compared> {
+    fn rows(&self) -> impl Iterator<Item = &Comparison> {
         self.results.compared_by(MetricReference::LATENCY)
     }
 
     /// What became slower, the most first.
-    fn slower(&self) -> Vec<&Compared> {
-        let mut rows: Vec<&Compared> = self.rows().filter(|row| is_slower(row)).collect();
+    fn slower(&self) -> Vec<&Comparison> {
+        let mut rows: Vec<&Comparison> = self.rows().filter(|row| is_slower(row)).collect();
         rows.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
         rows
     }
 
     /// `3 equivalent, 1 inconclusive`; empty where nothing was compared.
     fn verdicts(&self) -> String {
-        let word = |row: &Compared| if row.is_judged() { verdict_of(row) } else { "not judged" };
+        let word = |row: &Comparison| if row.is_judged() { verdict_of(row) } else { "not judged" };
         let mut words: Vec<&str> = self.rows().map(word).collect();
         words.sort_unstable();
         let each = words.chunk_by(|one, other| one == other);
@@ -131,7 +132,7 @@ impl Pair {
     }
 }
 
-fn is_slower(row: &Compared) -> bool {
+fn is_slower(row: &Comparison) -> bool {
     row.is_judged() && row.verdict.is_regression()
 }
 
@@ -147,9 +148,9 @@ impl Bisection<'_> {
         let [from, to] = [ends[0].name.clone(), ends[1].name.clone()];
         let Some(first) = self.measure(loaded, &self.arguments.spec, overrides, &ends)? else { return Ok(None) };
         let slower = first.slower();
-        let followed = slower.first().and_then(|row| Some((*row, first.cell(&row.cell)?)));
+        let followed = slower.first().and_then(|row| Some((*row, first.cell(row.cell)?)));
         let Some((row, cell)) = followed else {
-            let (verdicts, is_judged) = (first.verdicts(), first.rows().any(Compared::is_judged));
+            let (verdicts, is_judged) = (first.verdicts(), first.rows().any(Comparison::is_judged));
             let found = if verdicts.is_empty() { first.problem() } else { verdicts };
             let more = if first.rows().any(|row| row.verdict.is_open()) { "; more `--runs` may decide" } else { "" };
             let said = if is_judged { "nothing slower was found" } else { "nothing could be judged" };
@@ -158,7 +159,7 @@ impl Bisection<'_> {
         };
         let name = name_of(cell);
         self.ui.labelled("slower", &format!("{name}: {to} is {}, against {from}", speedup(row)));
-        let others: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(&row.cell)).collect();
+        let others: Vec<&Cell> = slower[1..].iter().filter_map(|row| first.cell(row.cell)).collect();
         let followed = Overrides { only: Some(selector_of(cell)), ..overrides.clone() };
         let good = ends[0].clone();
         let stopped = || {
@@ -314,7 +315,7 @@ impl Bisection<'_> {
         };
         lines.push(("operator", operator.map_or("none takes longer beyond noise".to_owned(), named) + doubt));
         let node = of.nodes.iter().find(|node| is_longer(&node.difference) && node.path.is_some());
-        if let (Some(node), Some(cell)) = (node, pair.cell(&of.cell)) {
+        if let (Some(node), Some(cell)) = (node, pair.cell(of.cell)) {
             let path = node.path.as_deref().unwrap_or_default();
             let text = format!("{path} ({}) {}", node.operator, grown(&node.difference, of));
             let found = [format!("ONNX Runtime: {said}."), format!("The node {text}.")];
@@ -323,7 +324,7 @@ impl Bisection<'_> {
             let culprit =
                 Culprit { experiment: &loaded.experiment, cell, paths, operator, runtimes: neighbours, found: &found };
             lines.push(("node", text));
-            lines.push(("written", self.write(&culprit, pair.job.served(&of.cell))));
+            lines.push(("written", self.write(&culprit, pair.job.served(of.cell))));
         }
         lines
     }
@@ -354,7 +355,7 @@ fn with_more_runs(loaded: &mut Loaded) -> u32 {
 }
 
 /// `+0.41 ms, 84 % of the difference`.
-fn grown(difference: &Estimated, of: &Explained) -> String {
+fn grown(difference: &Estimated, of: &Explanation) -> String {
     let time = format::measured(Unit::Nanoseconds, difference.value, None);
     let part = difference.value / of.difference_ns;
     if of.difference_ns > 0.0 { format!("+{time}, {} of the difference", percent(part)) } else { format!("+{time}") }

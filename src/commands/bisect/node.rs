@@ -102,7 +102,7 @@ mod tests {
         std::fs::copy(&path, folder.path().join("m.onnx")).unwrap();
         let experiment = spec::parse("x.yaml", text, folder.path(), &[]).unwrap().experiment;
         let cell: Cell = serde_json::from_value(json!({
-            "id": "1", "definition": "", "model": "m", "input": "default", "variant": "tuned", "device": "cpu", "runtime": "old",
+            "id": "0000000000000001", "definition": "", "model": "m", "input": "default", "variant": "tuned", "device": "cpu", "runtime": "old",
             "status": "measured", "threads": 3, "iterations": 1,
         }))
         .unwrap();

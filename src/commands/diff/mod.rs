@@ -139,7 +139,7 @@ fn stored(
     for (baseline, candidate) in &pairs.both {
         let mut terms = terms(arguments, baseline, candidate, accepted)?;
         terms.spreads = super::history::spreads(sources.place(), &sides[0], baseline, candidate, &terms.compared())?;
-        diffs.push(diff(baseline, candidate, &terms)?);
+        diffs.push(diff(baseline, candidate, &terms));
     }
     // Ten thousand cells take a quarter of a second to be given back, and the process is about to end.
     std::mem::forget(pairs.both);

@@ -18,7 +18,7 @@ use judge::diff::{
     Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
 };
 use judge::results::{self, Results};
-use plan::{BothSides, Cell, Plan, PlannedSide, both_sides};
+use plan::{BothSides, Cell, CellId, Plan, PlannedSide, both_sides};
 use spec::Loaded;
 use worker::Interrupts;
 
@@ -231,35 +231,28 @@ impl Measurement<'_> {
             let coordinates = plan.coordinates(cell);
             AxisMap::of(|axis| coordinates[axis].to_owned())
         };
-        let known: HashMap<String, AxisMap<String>> =
-            to_plan.cells.iter().map(|cell| (cell.id.to_string(), names(to_plan, cell))).collect();
+        let known: HashMap<CellId, AxisMap<String>> =
+            to_plan.cells.iter().map(|cell| (cell.id, names(to_plan, cell))).collect();
         let paired: Vec<PairedCell> = both
             .pairs
             .iter()
             .filter_map(|(id, pair)| {
-                let id = id.to_string();
                 let here = [pair.baseline.clone(), pair.candidate.clone()?];
-                Some(PairedCell { names: known.get(&id)?.clone(), id, here })
+                Some(PairedCell { names: known.get(id)?.clone(), id: *id, here })
             })
             .collect();
         let mut unmeasured: Vec<UnmeasuredCell> = Vec::new();
         let alone = |plan: &Plan, other: &Plan, reason: Reason| -> Vec<UnmeasuredCell> {
             let ids: Vec<_> = other.cells.iter().map(|cell| cell.id).collect();
             let only = plan.cells.iter().filter(|cell| !ids.contains(&cell.id));
-            only.map(|cell| UnmeasuredCell {
-                id: cell.id.to_string(),
-                names: names(plan, cell),
-                reason: reason.clone(),
-            })
-            .collect()
+            only.map(|cell| UnmeasuredCell { id: cell.id, names: names(plan, cell), reason: reason.clone() }).collect()
         };
         unmeasured.extend(both.unchanged.iter().filter_map(|id| {
-            let id = id.to_string();
-            Some(UnmeasuredCell { names: known.get(&id)?.clone(), id, reason: Reason::Unchanged })
+            Some(UnmeasuredCell { names: known.get(id)?.clone(), id: *id, reason: Reason::Unchanged })
         }));
         unmeasured.extend(both.fed_otherwise.iter().filter_map(|id| {
-            let (id, reason) = (id.to_string(), Reason::OtherFrame { facts: vec!["inputs".to_owned()] });
-            Some(UnmeasuredCell { names: known.get(&id)?.clone(), id, reason })
+            let reason = Reason::OtherFrame { facts: vec!["inputs".to_owned()] };
+            Some(UnmeasuredCell { names: known.get(id)?.clone(), id: *id, reason })
         }));
         unmeasured.extend(alone(from_plan, to_plan, Reason::Gone));
         unmeasured.extend(alone(to_plan, from_plan, Reason::New));
@@ -282,6 +275,6 @@ impl Measurement<'_> {
         };
         let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted)?;
         terms.paired = Some(PairedMeasurement { confidence, unmeasured });
-        Ok(diff(&baseline, &candidate, &terms)?)
+        Ok(diff(&baseline, &candidate, &terms))
     }
 }

@@ -1,10 +1,12 @@
 //! How users name a number: `stem[.statistic]`. One parser for bounds, tables, margins and exports.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{ITEMS, LARGEST_RATE, LATENCY, METRICS, Metric, SPEEDUP, THROUGHPUT, Unit};
@@ -226,6 +228,20 @@ impl FromStr for MetricReference {
 impl Serialize for MetricReference {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.key())
+    }
+}
+
+impl JsonSchema for MetricReference {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "MetricReference".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
     }
 }
 

@@ -15,40 +15,48 @@ mod contest;
 #[cfg(test)]
 pub mod tests;
 
-pub use bound::Doubt;
 pub(super) use bound::check as check_bound;
-pub(crate) use bound::{BoundCheck, BoundOutcome, BoundedCell};
+pub use bound::{BoundCheck, BoundOutcome, BoundedCell, Doubt};
 pub(crate) use contest::sort_by_estimate;
 pub use contest::{Contest, Entrant, Standing};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::{ComparisonRules, Judged};
+use crate::stored::{is_false, rounded};
 use crate::summary::Summary;
 use base::metric::MetricReference;
 use experiment::Choose;
-use plan::Plan;
+use plan::{CellId, Plan};
 
-/// What may be said about the question.
-#[derive(Clone, Debug, PartialEq)]
+/// The answer to the question of the specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
-    /// The specification asks it; else it is what cells of a group are compared by.
-    pub is_asked: bool,
-    /// The metric by which the best is chosen.
+    /// The specification does not ask: it is what cells of a group are compared by.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unasked: bool,
+    /// By what the best is chosen.
+    #[serde(rename = "metric")]
     pub best: MetricReference,
     /// What breaks ties, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<MetricReference>,
     /// The control that speaks for the whole record failed: nothing is claimed, and the rest is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_control: Option<FailedControl>,
-    /// One contest for each set of cells that could stand in for each other, in plan order.
-    pub contests: Vec<Contest>,
-    /// How each bound is kept, in the order of the specification.
+    /// What they have to keep within, in the order of the specification.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<BoundCheck>,
+    /// Sets of cells that could stand in for each other, in plan order.
+    pub contests: Vec<Contest>,
 }
 
 /// Two identical arms that were found different.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailedControl {
-    /// Index of the cell that was measured twice.
-    pub cell: usize,
+    /// Id of the cell that was measured twice.
+    pub cell: CellId,
     /// How far apart the arms were, as a relative difference.
     pub difference: f64,
 }
@@ -57,6 +65,17 @@ impl Choice {
     /// By which metric pairs of cells are judged.
     pub fn asked(&self) -> MetricReference {
         asked(self.best)
+    }
+
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        let failed = |failed: FailedControl| FailedControl { difference: rounded(failed.difference), ..failed };
+        Choice {
+            failed_control: self.failed_control.map(failed),
+            bounds: self.bounds.into_iter().map(BoundCheck::rounded).collect(),
+            contests: self.contests.into_iter().map(Contest::rounded).collect(),
+            ..self
+        }
     }
 }
 
@@ -94,7 +113,7 @@ fn answer(
     is_asked: bool,
 ) -> Choice {
     let mut choice = Choice {
-        is_asked,
+        unasked: !is_asked,
         best: question.best,
         then: question.then.clone(),
         failed_control: None,
@@ -105,7 +124,8 @@ fn answer(
         choice.failed_control = Some(FailedControl { cell: failed.cell, difference: failed.difference() });
         return choice;
     }
-    let bounds = question.within.iter().map(|bound| bound::check(plan, summary, judged, terms.confidence, bound));
+    let bounds =
+        question.within.iter().map(|bound| bound::check(plan, summary, &judged.comparisons, terms.confidence, bound));
     choice.bounds = bounds.collect();
     let asked = contest::Question {
         plan,

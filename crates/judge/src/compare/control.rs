@@ -1,96 +1,224 @@
 //! The controls: identical arms against each other, and what they say about everything else (method 8.2, 8.3).
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::pair::{paired, speedup, speedup_interval};
-use super::{Comparison, ComparisonRules, Withheld};
-use crate::summary::Summary;
+use super::{Comparison, ComparisonRules};
+use crate::stored::{interval, rounded};
+use crate::summary::{CellSummary, Double, Summary};
 use base::code::{BIASED, Code};
 use base::metric::MetricReference;
 use experiment::{Aa, Grade};
-use plan::Plan;
+use plan::{CellId, Plan};
 use record::Manifest;
-use statistics::LogRatio;
 use statistics::interval::Interval;
 use statistics::planning::{detectable_effect as found_in, typical_deviation};
+use statistics::{Claim, LogRatio, Verdict};
 
-/// A cell and its double.
-#[derive(Clone, Debug, PartialEq)]
+/// A cell against its double, or in a duet one double against the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Control {
-    /// Index of the cell.
-    pub cell: usize,
-    /// The cell over its double: 1 but for noise.
+    /// Id of the cell that was measured twice.
+    pub cell: CellId,
+    /// One over the other: 1 but for noise.
     pub ratio: f64,
-    /// Its interval; `None` below five common blocks.
-    pub interval: Option<Interval>,
-    /// The comparison as of two different things.
-    pub paired: LogRatio,
-    /// The interval excludes 1 and the estimate is beyond half of the margin, which chance does in 2 to 5 of 100.
-    pub is_biased: bool,
+    /// Lower end of its interval; absent below five common blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Confidence of the interval.
+    #[serde(alias = "level")]
+    pub confidence: f64,
+    /// Common blocks.
+    pub blocks: u64,
+    /// The margin of the verdict.
+    #[serde(default)]
+    pub margin: f64,
+    /// The verdict as of two different things.
+    #[schemars(with = "String", description = format!("{}, as of two different things.", Verdict::listed()))]
+    pub verdict: Verdict,
+    /// Winsorised deviation of the log ratios of the blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
+    /// The smallest relative effect that these blocks detect with 80 % power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detectable: Option<f64>,
+    /// Whether identical arms were found alike.
+    pub outcome: ControlOutcome,
+    /// In results that were merged from several records, the ids of the cells that it speaks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellId>,
+    /// The double's runs, as the `runs` of cells.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, Vec<Option<f64>>>,
+    /// In a duet, the runs of the double beside it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub twin_runs: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+/// Whether identical arms were found alike; the last is the gravest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlOutcome {
+    /// They are equivalent.
+    Passed,
+    /// No difference was found, but it may be larger than the margin.
+    Inconclusive,
+    /// There are fewer common blocks than a verdict takes.
+    TooFewBlocks,
+    /// The interval excludes 1 and the estimate is beyond half of the margin (`W_AA_BIAS`), which chance does in 2 to 5 of
+    /// 100 records.
+    Biased,
+    /// They differ by more than the margin: the measurement itself is at fault (`E_AA_FAILED`).
+    Failed,
+}
+
+impl ControlOutcome {
+    /// Of the ratio of two identical arms, with its interval and the verdict as of two different things.
+    fn of(verdict: Verdict, interval: Option<Interval>, ratio: f64, margin: f64) -> Self {
+        let Some(interval) = interval else { return ControlOutcome::TooFewBlocks };
+        let is_biased = !interval.contains(1.0) && ratio.ln().abs() > BIASED * margin.ln_1p();
+        match verdict.claim() {
+            Claim::Difference => ControlOutcome::Failed,
+            _ if is_biased => ControlOutcome::Biased,
+            Claim::Sameness => ControlOutcome::Passed,
+            Claim::Nothing => ControlOutcome::Inconclusive,
+        }
+    }
+
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            ControlOutcome::Passed => "passed",
+            ControlOutcome::Inconclusive => "inconclusive",
+            ControlOutcome::TooFewBlocks => "too_few_blocks",
+            ControlOutcome::Biased => "biased",
+            ControlOutcome::Failed => "failed",
+        }
+    }
 }
 
 impl Control {
-    /// Two identical arms were found different: the measurement itself is at fault (`E_AA_FAILED`).
-    pub(crate) fn has_failed(&self) -> bool {
-        self.paired.verdict.is_difference()
+    /// Two arms of one cell in their common blocks; `double` is the candidate.
+    fn of(other: &CellSummary, double: &CellSummary, cell: CellId, terms: &ComparisonRules) -> Option<Self> {
+        let paired = paired(other, double, other.compared_by(double), terms)?;
+        let (ratio, interval) = (speedup(paired.theta), paired.interval.map(speedup_interval));
+        Some(Control {
+            cell,
+            ratio,
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            confidence: paired.confidence,
+            blocks: paired.blocks as u64,
+            margin: paired.margin,
+            verdict: paired.verdict,
+            deviation: paired.winsorised_deviation,
+            detectable: paired.detectable_effect,
+            outcome: ControlOutcome::of(paired.verdict, interval, ratio, paired.margin),
+            cells: Vec::new(),
+            runs: BTreeMap::new(),
+            twin_runs: BTreeMap::new(),
+        })
+    }
+
+    /// Its interval; `None` below five common blocks.
+    pub fn interval(&self) -> Option<Interval> {
+        interval(self.low, self.high)
+    }
+
+    /// Two identical arms were found different.
+    pub fn has_failed(&self) -> bool {
+        self.outcome == ControlOutcome::Failed
     }
 
     /// What casts doubt on the measurement.
     pub fn code(&self) -> Option<Code> {
-        match (self.has_failed(), self.is_biased) {
-            (true, _) => Some(Code::AaFailed),
-            (false, true) => Some(Code::AaBias),
-            (false, false) => None,
+        match self.outcome {
+            ControlOutcome::Failed => Some(Code::AaFailed),
+            ControlOutcome::Biased => Some(Code::AaBias),
+            ControlOutcome::Passed | ControlOutcome::Inconclusive | ControlOutcome::TooFewBlocks => None,
         }
     }
 
     /// How far the two arms were apart, as a relative difference.
     pub fn difference(&self) -> f64 {
-        self.paired.theta.abs().exp() - 1.0
+        self.ratio.max(self.ratio.recip()) - 1.0
+    }
+
+    /// The outcome by the rule of this version, which earlier ones did not store.
+    pub(crate) fn judged_again(self) -> Self {
+        let outcome = ControlOutcome::of(self.verdict, self.interval(), self.ratio, self.margin);
+        // What was found with more digits than are stored stays.
+        let outcome = if self.outcome == ControlOutcome::Passed { outcome } else { self.outcome };
+        Control { outcome, ..self }
+    }
+
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        Control {
+            ratio: rounded(self.ratio),
+            low: self.low.map(rounded),
+            high: self.high.map(rounded),
+            deviation: self.deviation.map(rounded),
+            detectable: self.detectable.map(rounded),
+            ..self
+        }
     }
 }
 
-/// How small a difference can be found, from the controls and the pairs (method 8.3).
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How small a difference can be seen (method 8.3).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DetectableEffect {
-    /// `None` without a control of at least five blocks.
+    /// `A` to `D`; absent without a control of at least five blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub grade: Option<Grade>,
-    /// What a block adds to the error of a log ratio: of identical arms, or of the pairs where that is larger.
+    /// What a block adds to the error of a log ratio, of identical arms or of the pairs where that is larger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_deviation: Option<f64>,
-    /// The relative effect that twelve blocks find with 80 % power ([`Grade::finds`]).
+    /// The relative effect that twelve blocks find with 80 % power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_twelve_blocks: Option<f64>,
     /// The relative effect that the most blocks of a comparison in this record find with 80 % power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<f64>,
     /// Runs during which others took more than 2 % of the processors.
     pub noisy_runs: u32,
 }
 
+impl DetectableEffect {
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        DetectableEffect {
+            block_deviation: self.block_deviation.map(rounded),
+            in_twelve_blocks: self.in_twelve_blocks.map(rounded),
+            here: self.here.map(rounded),
+            ..self
+        }
+    }
+}
+
 /// The controls of a record that have at least one common block.
 pub(super) fn controls(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Control> {
-    let control = |(index, double): (&u32, &crate::summary::Double)| {
-        let cell = *index as usize;
-        let other = double.twin.as_ref().or_else(|| summary.cells.get(cell))?;
-        let paired = paired(other, &double.summary, other.compared_by(&double.summary), terms)?;
-        let excludes_one = paired.interval.is_some_and(|interval| !interval.contains(0.0));
-        Some(Control {
-            cell,
-            ratio: speedup(paired.theta),
-            interval: paired.interval.map(speedup_interval),
-            is_biased: excludes_one && paired.theta.abs() > BIASED * paired.margin.ln_1p(),
-            paired,
-        })
+    let control = |(index, double): (&u32, &Double)| {
+        let cell = summary.cells.get(*index as usize)?;
+        Control::of(double.twin.as_ref().unwrap_or(cell), &double.summary, cell.id, terms)
     };
     plan.controls.iter().zip(&summary.doubles).filter_map(control).collect()
 }
 
-/// Takes back the verdicts of groups whose control failed.
-pub(super) fn withhold(comparisons: &mut [Comparison], plan: &Plan, controls: &[Control]) {
-    for comparison in comparisons.iter_mut().filter(|comparison| is_discredited(plan, controls, comparison.cell)) {
-        *comparison = comparison.clone().withheld_for(Some(Withheld::ControlFailed));
-    }
-}
-
 /// Whether a control that speaks for this cell failed.
 pub(super) fn is_discredited(plan: &Plan, controls: &[Control], cell: usize) -> bool {
-    controls.iter().filter(|control| control.has_failed()).any(|control| plan.speaks_for(control.cell, cell))
+    let is_failed = |index: &&u32| {
+        let id = plan.cells.get(**index as usize).map(|cell| cell.id);
+        controls.iter().any(|control| control.has_failed() && Some(control.cell) == id)
+    };
+    plan.controls.iter().filter(is_failed).any(|index| plan.speaks_for(*index as usize, cell))
 }
 
 /// What a block typically adds to the error of the log ratio of these comparisons.
@@ -111,13 +239,13 @@ pub(super) fn detectable_effect(
     if manifest.experiment.compare.aa == Aa::Off {
         return unknown;
     }
-    let is_judged = |paired: &&LogRatio| paired.interval.is_some();
-    let of_controls = typical_spread(controls.iter().map(|control| &control.paired).filter(is_judged));
+    let judged = controls.iter().filter(|control| control.low.is_some());
+    let of_controls = typical_deviation(judged.filter_map(|it| Some((it.deviation?, it.blocks as usize))));
     let Some(of_controls) = of_controls else { return unknown };
-    let judged = pairs.iter().filter(|pair| pair.interval.is_some());
-    let of_pairs = typical_deviation(judged.filter_map(|pair| Some((pair.deviation?, pair.blocks))));
+    let judged = pairs.iter().filter(|pair| pair.low.is_some());
+    let of_pairs = typical_deviation(judged.filter_map(|pair| Some((pair.deviation?, pair.blocks as usize))));
     let spread = of_pairs.map_or(of_controls, |of_pairs| of_pairs.max(of_controls));
-    let blocks = pairs.iter().map(|pair| pair.blocks).chain(controls.iter().map(|control| control.paired.blocks)).max();
+    let blocks = pairs.iter().map(|pair| pair.blocks).chain(controls.iter().map(|control| control.blocks)).max();
     let terms = ComparisonRules::of(manifest);
     let margin = terms.margin_of(MetricReference::LATENCY);
     let in_twelve_blocks = Grade::finds(spread);
@@ -125,7 +253,7 @@ pub(super) fn detectable_effect(
         block_deviation: Some(spread),
         grade: in_twelve_blocks.map(Grade::of),
         in_twelve_blocks,
-        here: blocks.and_then(|blocks| found_in(spread, blocks, margin, terms.confidence)),
+        here: blocks.and_then(|blocks| found_in(spread, blocks as usize, margin, terms.confidence)),
         noisy_runs,
     }
 }
@@ -135,17 +263,49 @@ pub(super) fn detectable_effect(
 mod tests {
     use super::*;
     use base::code::Carrier;
-    use statistics::paired::compare_paired;
 
     #[test]
     fn controls_raise_the_codes_that_the_table_gives_them() {
-        let control = |apart: f64, is_biased| {
-            let logs = [0.001, -0.001, 0.0, 0.002, -0.002].map(|noise| apart + noise);
-            let paired = compare_paired(&logs, 0.02, 0.95).unwrap();
-            Control { cell: 0, ratio: speedup(paired.theta), interval: None, paired, is_biased }
+        let code = |verdict, ends: (f64, f64), ratio| {
+            let interval = Interval { low: ends.0, high: ends.1 };
+            let outcome = ControlOutcome::of(verdict, Some(interval), ratio, 0.02);
+            Control { outcome, ..blank() }.code()
         };
-        let found = [control(0.1, true), control(0.0, true)].map(|control| control.code());
+        let found = [code(Verdict::Worse, (0.88, 0.92), 0.9), code(Verdict::Inconclusive, (0.978, 0.998), 0.985)];
         assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), Carrier::Control.codes().collect::<Vec<_>>());
-        assert_eq!(control(0.0, false).code(), None);
+        assert_eq!(code(Verdict::Equivalent, (0.99, 1.01), 1.0), None);
+    }
+
+    #[test]
+    fn only_equivalent_arms_pass() {
+        let of = |verdict, ends: Option<(f64, f64)>, ratio| {
+            let interval = ends.map(|(low, high)| Interval { low, high });
+            ControlOutcome::of(verdict, interval, ratio, 0.02)
+        };
+        assert_eq!(of(Verdict::Equivalent, Some((0.995, 1.004)), 1.0), ControlOutcome::Passed);
+        assert_eq!(of(Verdict::Inconclusive, Some((0.9, 1.1)), 1.0), ControlOutcome::Inconclusive);
+        assert_eq!(of(Verdict::Inconclusive, None, 1.0), ControlOutcome::TooFewBlocks);
+        // An earlier perfrun stored that all of these passed.
+        let stored = Control { outcome: ControlOutcome::Passed, ..blank() };
+        assert_eq!(stored.judged_again().outcome, ControlOutcome::TooFewBlocks);
+    }
+
+    fn blank() -> Control {
+        Control {
+            cell: "0123456789abcdef".parse().unwrap(),
+            ratio: 1.0,
+            low: None,
+            high: None,
+            confidence: 0.95,
+            blocks: 2,
+            margin: 0.02,
+            verdict: Verdict::Inconclusive,
+            deviation: None,
+            detectable: None,
+            outcome: ControlOutcome::Passed,
+            cells: Vec::new(),
+            runs: BTreeMap::new(),
+            twin_runs: BTreeMap::new(),
+        }
     }
 }

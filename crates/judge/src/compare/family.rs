@@ -2,30 +2,32 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::summary::Summary;
 use base::metric::MetricReference;
-use plan::{Group, Plan};
+use plan::{CellId, Group, Plan};
 use statistics::omnibus::welch_anova;
 
 /// Whether the cells of one group differ at all; it opens or closes no verdict.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Family {
-    /// Index of the group.
-    pub group: usize,
-    /// Indices of the cells that were compared.
-    pub cells: Vec<usize>,
+    /// Ids of the cells.
+    pub cells: Vec<CellId>,
     /// Blocks that all of them completed.
-    pub blocks: usize,
-    /// p value of Welch's analysis of variance: that all cells have the same mean.
+    pub blocks: u64,
+    /// p value of Welch's analysis of variance: that all have the same mean.
+    #[serde(default, alias = "p_welch", skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
 }
 
 /// The groups of at least three cells that completed runs.
 pub(super) fn families(plan: &Plan, summary: &Summary) -> Vec<Family> {
-    plan.groups.iter().enumerate().filter_map(|(index, group)| family(index, group, summary)).collect()
+    plan.groups.iter().filter_map(|group| family(group, summary)).collect()
 }
 
-fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
+fn family(group: &Group, summary: &Summary) -> Option<Family> {
     let known = |cell: &u32| summary.cells.get(*cell as usize);
     let mut cells = group.cells.iter().filter_map(known);
     let first = cells.next()?;
@@ -34,9 +36,9 @@ fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
     let metric = others.max_by_key(|metric| *metric != MetricReference::LATENCY).unwrap_or(MetricReference::LATENCY);
     let values = |cell: &u32| {
         let values = known(cell)?.run_values(metric);
-        (!values.is_empty()).then_some((*cell as usize, values))
+        (!values.is_empty()).then_some((known(cell)?.id, values))
     };
-    let arms: Vec<(usize, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();
+    let arms: Vec<(CellId, Vec<(u32, f64)>)> = group.cells.iter().filter_map(values).collect();
     if arms.len() < 3 {
         return None;
     }
@@ -48,9 +50,8 @@ fn family(index: usize, group: &Group, summary: &Summary) -> Option<Family> {
     let groups: Vec<Vec<f64>> =
         arms.iter().map(|(_, values)| values.iter().map(|(_, value)| *value).collect()).collect();
     Some(Family {
-        group: index,
         cells: arms.iter().map(|(cell, _)| *cell).collect(),
-        blocks: whole.len(),
+        blocks: whole.len() as u64,
         p: welch_anova(&groups).map(|test| test.p),
     })
 }

@@ -1,33 +1,41 @@
 //! Promises of the specification: whether each is kept, by interval.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, check_bound};
 use super::{ComparisonRules, Judged};
+use crate::stored::is_false;
 use crate::summary::Summary;
 use experiment::Goal;
 use plan::Plan;
 
-/// One goal with what is known about the cells that it speaks of.
-#[derive(Clone, Debug, PartialEq)]
+/// A promise of the specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "GoalFound")]
 pub struct GoalCheck {
-    /// What reports call it; `None`: the bound says it.
+    /// Its name, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The bound, and how each cell keeps it.
+    /// What is bounded, and how each cell keeps it.
+    #[serde(flatten)]
     pub check: BoundCheck,
     /// What follows.
     pub outcome: GoalOutcome,
+    /// Its cells would decide it, and a quick look decides nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub withheld: bool,
 }
 
 impl GoalCheck {
-    /// Whether its cells would decide it, and a quick look decides nothing.
-    pub(crate) fn is_withheld(&self) -> bool {
-        self.outcome != outcome(&self.check)
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        GoalCheck { check: self.check.rounded(), ..self }
     }
 }
 
 /// Whether a goal is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GoalOutcome {
     /// By every cell, with its whole interval.
@@ -58,9 +66,10 @@ pub(super) fn check(
     goals: &[Goal],
 ) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
-        let check = check_bound(plan, summary, judged, terms.confidence, &goal.bound);
-        let outcome = if terms.is_quick { GoalOutcome::Undecided } else { outcome(&check) };
-        GoalCheck { name: goal.name.clone(), outcome, check }
+        let check = check_bound(plan, summary, &judged.comparisons, terms.confidence, &goal.bound);
+        let found = outcome(&check);
+        let outcome = if terms.is_quick { GoalOutcome::Undecided } else { found };
+        GoalCheck { name: goal.name.clone(), outcome, withheld: outcome != found, check }
     };
     goals.iter().map(one).collect()
 }

@@ -26,7 +26,7 @@ pub use control::Control;
 pub(crate) use control::DetectableEffect;
 pub use family::Family;
 pub use goals::{GoalCheck, GoalOutcome};
-pub use pair::Comparison;
+pub use pair::{Comparison, Reason};
 pub use pareto::{Tradeoff, tradeoffs};
 pub use rules::ComparisonRules;
 pub use withheld::Withheld;
@@ -64,21 +64,10 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The comparison of a cell with its baseline.
-    pub fn of(&self, cell: usize) -> Option<&Comparison> {
-        comparison_of(&self.comparisons, cell)
-    }
-
     /// The control that failed, if one did.
     pub fn failed_control(&self) -> Option<&Control> {
         self.controls.iter().find(|control| control.has_failed())
     }
-}
-
-/// The comparison of a cell with its baseline; comparisons stand in plan order.
-pub(crate) fn comparison_of(comparisons: &[Comparison], cell: usize) -> Option<&Comparison> {
-    let index = comparisons.binary_search_by_key(&cell, |comparison| comparison.cell).ok()?;
-    comparisons.get(index)
 }
 
 /// The comparisons of [`judge`] and nothing else that is judged: what a table shows while a record grows.
@@ -86,10 +75,7 @@ pub fn verdicts(manifest: &Manifest, summary: &Summary) -> Vec<Comparison> {
     let plan = &manifest.plan;
     let terms = ComparisonRules::of(manifest);
     let controls = control::controls(plan, summary, &terms);
-    let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, &terms);
-    let mut comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
-    control::withhold(&mut comparisons, plan, &controls);
-    comparisons
+    against_baseline(plan, &controls, |baseline, cell| compare_unasked(summary, baseline, cell, &terms))
 }
 
 /// Judges a record, complete or not.
@@ -97,13 +83,13 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let plan = &manifest.plan;
     let terms = ComparisonRules::of(manifest);
     let controls = control::controls(plan, summary, &terms);
-    let mut comparisons = against_baseline(plan, summary, &terms);
-    control::withhold(&mut comparisons, plan, &controls);
+    let unasked = |baseline, cell| compare_unasked(summary, baseline, cell, &terms);
+    let comparisons = against_baseline(plan, &controls, unasked);
     let tails = tails::tails(plan, summary, &terms, &controls);
-    let of_memory = |(baseline, cell)| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms);
-    let is_alike = |(one, other): &(usize, usize)| !summary.cells[*one].has_another_batch(&summary.cells[*other]);
-    let mut memory: Vec<Comparison> = plan.pairs().filter(is_alike).filter_map(of_memory).collect();
-    control::withhold(&mut memory, plan, &controls);
+    let memory = against_baseline(plan, &controls, |baseline, cell| {
+        let is_alike = !summary.cells[baseline].has_another_batch(&summary.cells[cell]);
+        is_alike.then(|| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms))?
+    });
     let mut judged = Judged {
         tails,
         memory,
@@ -134,7 +120,17 @@ fn accuracy(manifest: &Manifest) -> Option<MetricReference> {
     Some(MetricReference::of(first.metric.metric()))
 }
 
-/// Every cell that has a baseline and at least one block in common with it, in plan order.
-pub(crate) fn against_baseline(plan: &Plan, summary: &Summary, terms: &ComparisonRules) -> Vec<Comparison> {
-    plan.pairs().filter_map(|(baseline, cell)| compare_unasked(summary, baseline, cell, terms)).collect()
+/// Every cell that has a baseline, against that, in plan order; without a verdict where a control failed.
+pub(crate) fn against_baseline<Rows: IntoIterator<Item = Comparison>>(
+    plan: &Plan,
+    controls: &[Control],
+    compare: impl Fn(usize, usize) -> Rows,
+) -> Vec<Comparison> {
+    let has_failed = controls.iter().any(Control::has_failed);
+    let judged = |(baseline, cell): (usize, usize)| {
+        let is_discredited = has_failed && control::is_discredited(plan, controls, cell);
+        let reason = is_discredited.then_some(Withheld::ControlFailed);
+        compare(baseline, cell).into_iter().map(move |row| row.withheld_for(reason))
+    };
+    plan.pairs().flat_map(judged).collect()
 }

@@ -5,32 +5,34 @@
 //! cell is settled once its interval lies within the margin. Goals and `choose` must be settled too. Deliberately absent:
 //! when an analysis takes place, and stopping.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
 use super::pair::{compare_cells, compare_unasked};
-use super::{ComparisonRules, Judged};
+use super::{Comparison, ComparisonRules};
 use crate::summary::{CellSummary, Summary};
 use base::metric::MetricReference;
 use experiment::Bound;
-use plan::{Group, Plan};
+use plan::{CellId, Group, Plan};
 use record::Manifest;
 
-/// How many blocks a group had, and why it had no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a group of cells took, where runs go by need.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Effort {
-    /// Index of the group.
-    pub group: usize,
-    pub blocks: u32,
-    /// Why there were no more.
+    /// Ids of its cells.
+    pub cells: Vec<CellId>,
+    /// Blocks.
+    pub blocks: u64,
+    /// Why it had no more.
     pub stopped: Stopped,
 }
 
 /// Why a group got no more blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
     /// All its comparisons have their verdict, and the goals and the question theirs; where nothing is compared, its cells
@@ -74,7 +76,8 @@ pub(super) fn efforts(manifest: &Manifest, summary: &Summary) -> Vec<Effort> {
             Progress::Hopeless => Stopped::GivenUp,
             Progress::Decided => Stopped::Decided,
         };
-        (blocks > 0).then_some(Effort { group, blocks, stopped })
+        let ids = plan.groups[group].cells.iter().map(|cell| plan.cells[*cell as usize].id);
+        (blocks > 0).then(|| Effort { cells: ids.collect(), blocks: u64::from(blocks), stopped })
     };
     needs(manifest, summary).into_iter().enumerate().filter_map(effort).collect()
 }
@@ -112,11 +115,11 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -
     }
     let looked_at = experiment.looked_at();
     let verdict = |(baseline, cell)| compare_unasked(summary, baseline, cell, terms);
-    let judged = Judged { comparisons: plan.pairs().filter_map(verdict).collect(), ..Judged::default() };
+    let comparisons: Vec<Comparison> = plan.pairs().filter_map(verdict).collect();
     let check = |bound: &Bound| {
         let is_seen =
             bound.metric.is_speedup() || bound.metric.metric.is_constant() || looked_at.contains(&bound.metric);
-        is_seen.then(|| check_bound(plan, summary, &judged, terms.confidence, bound))
+        is_seen.then(|| check_bound(plan, summary, &comparisons, terms.confidence, bound))
     };
     let is_missed = |check: &BoundCheck| check.cells.iter().any(|cell| cell.outcome == BoundOutcome::Missed);
     let goals = experiment.goals.iter().filter_map(|goal| check(&goal.bound));
@@ -137,17 +140,20 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -
 
 /// The cells that keep a bound or not as more blocks will tell.
 fn across<'a>(plan: &'a Plan, summary: &'a Summary, check: &'a BoundCheck) -> impl Iterator<Item = usize> + 'a {
-    let metric = check.bound.metric;
-    let may_tell = |outcome: BoundOutcome| match outcome {
-        BoundOutcome::Undecided(Doubt::Across | Doubt::TooFewRuns | Doubt::TooFewSamples) => true,
-        BoundOutcome::Undecided(Doubt::Withheld(withheld)) => withheld.may_heal(),
+    let metric = check.metric;
+    let may_tell = |reason: Option<Doubt>| match reason {
+        Some(Doubt::Across | Doubt::TooFewRuns | Doubt::TooFewSamples) => true,
+        Some(Doubt::Withheld(withheld)) => withheld.may_heal(),
         _ => false,
     };
     let has_baseline = move |cell: usize| {
         let baseline = plan.groups[plan.cells[cell].group as usize].baseline;
         baseline.is_some_and(|baseline| !is_given_up(&summary.cells[baseline as usize]))
     };
-    let cells = check.cells.iter().filter(move |bounded| may_tell(bounded.outcome)).map(|bounded| bounded.cell);
+    let doubtful: HashSet<CellId> =
+        check.cells.iter().filter(|bounded| may_tell(bounded.reason)).map(|bounded| bounded.cell).collect();
+    let cells =
+        plan.cells.iter().enumerate().filter(move |(_, cell)| doubtful.contains(&cell.id)).map(|(cell, _)| cell);
     let is_of_runs = !metric.metric.is_constant();
     cells.filter(move |cell| is_of_runs && (!metric.is_speedup() || has_baseline(*cell)))
 }
@@ -163,11 +169,11 @@ fn rivals(
 ) -> BTreeSet<usize> {
     let metric = asked(best);
     let all = |cell: usize, of: &dyn Fn(BoundOutcome) -> bool| {
-        within.iter().filter_map(|check| check.of(cell)).all(|bounded| of(bounded.outcome))
+        within.iter().filter_map(|check| check.of(plan.cells[cell].id)).all(|bounded| of(bounded.outcome))
     };
     let is_open = |leader: usize, cell: usize| {
         let compared = compare_cells(summary, cell, leader, metric, terms);
-        compared.is_some_and(|compared| compared.withheld.is_none() && compared.verdict.is_open())
+        compared.is_some_and(|compared| compared.withheld().is_none() && compared.verdict.is_open())
     };
     let may_win = |cell: &usize| {
         unfit(plan, summary, &[], metric, *cell).is_none() && all(*cell, &|outcome| outcome != BoundOutcome::Missed)
@@ -210,7 +216,7 @@ fn of_pair(summary: &Summary, baseline: usize, cell: usize, terms: &ComparisonRu
         return Progress::Hopeless;
     }
     let Some(compared) = compare_unasked(summary, baseline, cell, terms) else { return Progress::Open };
-    match compared.withheld {
+    match compared.withheld() {
         Some(withheld) if withheld.may_heal() => Progress::Open,
         Some(_) => Progress::Hopeless,
         None if compared.verdict.is_open() => Progress::Open,

@@ -1,53 +1,147 @@
 //! Two cells in their common blocks (method 6.1).
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
-use crate::summary::{CONFIDENCE, CellSummary, Summary};
+use crate::stored::{interval, rounded, word};
+use crate::summary::{CONFIDENCE, CellSummary, Summary, beside};
 use base::metric::{Direction, ITEMS, LARGEST_RATE, MetricReference};
+use plan::CellId;
 use statistics::duet::paired_slice_ratio;
 use statistics::interval::Interval;
 use statistics::paired::compare_paired;
-use statistics::{Hint, LogRatio, Verdict};
+use statistics::{Claim, Hint, LogRatio, Verdict};
 
-/// One cell against another, its baseline.
-#[derive(Clone, Debug, PartialEq)]
+/// A cell against another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Index of the cell.
-    pub cell: usize,
-    /// Index of the baseline cell.
-    pub baseline: usize,
+    /// Id of the cell.
+    pub cell: CellId,
+    /// Id of the cell that it is compared with.
+    pub baseline: CellId,
     /// What is compared, as users name it: `latency`, `latency.p95`.
     pub metric: MetricReference,
-    /// Baseline over candidate for times, candidate over baseline for rates: above 1 is better.
-    pub speedup: f64,
-    /// Its interval; `None` below five common blocks.
-    pub interval: Option<Interval>,
+    /// Baseline over cell for times, cell over baseline for rates: above 1 is better.
+    pub ratio: f64,
+    /// Lower end of its interval; absent below five common blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end of its interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
     /// Confidence of the interval.
+    #[serde(alias = "level")]
     pub confidence: f64,
     /// Blocks in which both completed.
-    pub blocks: usize,
-    /// The margin of the verdict.
+    pub blocks: u64,
+    /// The margin of the verdict, as a relative difference.
     pub margin: f64,
     /// What may be claimed.
+    #[schemars(with = "String", description = format!("{}.", Verdict::listed()))]
     pub verdict: Verdict,
-    /// Why not more, where the verdict is inconclusive.
-    pub hint: Option<Hint>,
-    /// Why there is no verdict whatever the interval says; the verdict is then inconclusive.
-    pub withheld: Option<Withheld>,
+    /// Why.
+    pub reason: Reason,
+    /// Processors that others used beside most runs of the two, for which the verdict holds; absent where the machine was
+    /// theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<f64>,
+    /// About how many more blocks would decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_blocks: Option<u64>,
     /// Winsorised deviation of the log ratios of the blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
     /// The smallest relative effect that these blocks detect with 80 % power.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detectable: Option<f64>,
     /// Two-sided p value of a difference beyond the margin, the test that the interval is of (method 6.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
 }
 
+/// Why a verdict is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The whole interval lies beyond the margin.
+    BeyondMargin,
+    /// The whole interval lies within the margin.
+    WithinMargin,
+    /// There is a difference, but whether it exceeds the margin is open.
+    SizeNotEstablished,
+    /// The interval is too wide to tell.
+    NotEnoughData,
+    /// There are fewer common blocks than a verdict takes.
+    TooFewBlocks,
+    /// There is no verdict, whatever the interval says.
+    #[serde(untagged)]
+    Withheld(Withheld),
+}
+
+impl Reason {
+    fn of(verdict: Verdict, hint: Option<&Hint>) -> Self {
+        match (verdict.claim(), hint) {
+            (Claim::Difference, _) => Reason::BeyondMargin,
+            (Claim::Sameness, _) => Reason::WithinMargin,
+            (Claim::Nothing, Some(Hint::TooFewBlocks { .. })) => Reason::TooFewBlocks,
+            (Claim::Nothing, Some(Hint::SizeNotEstablished { .. })) => Reason::SizeNotEstablished,
+            (Claim::Nothing, Some(Hint::NotEnoughData { .. }) | None) => Reason::NotEnoughData,
+        }
+    }
+}
+
+impl Reason {
+    /// The stored word.
+    pub fn name(self) -> String {
+        word(&self)
+    }
+}
+
 impl Comparison {
+    /// Its interval; `None` below five common blocks.
+    pub fn interval(&self) -> Option<Interval> {
+        interval(self.low, self.high)
+    }
+
+    /// What forbids a verdict.
+    pub fn withheld(&self) -> Option<Withheld> {
+        match self.reason {
+            Reason::Withheld(withheld) => Some(withheld),
+            _ => None,
+        }
+    }
+
+    /// Whether the verdict may be read as one: there is an interval, and nothing forbids it.
+    pub fn is_judged(&self) -> bool {
+        self.low.is_some() && self.withheld().is_none()
+    }
+
     /// Without its verdict where there is a reason to withhold it; an earlier reason stays.
     pub(super) fn withheld_for(self, reason: Option<Withheld>) -> Self {
-        match self.withheld.or(reason) {
+        match self.withheld().or(reason) {
             None => self,
-            withheld => Comparison { verdict: Verdict::Inconclusive, hint: None, withheld, ..self },
+            Some(withheld) => Comparison {
+                verdict: Verdict::Inconclusive,
+                reason: Reason::Withheld(withheld),
+                more_blocks: None,
+                ..self
+            },
+        }
+    }
+
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        Comparison {
+            ratio: rounded(self.ratio),
+            low: self.low.map(rounded),
+            high: self.high.map(rounded),
+            beside: self.beside.map(rounded),
+            deviation: self.deviation.map(rounded),
+            detectable: self.detectable.map(rounded),
+            p: self.p.map(rounded),
+            ..self
         }
     }
 }
@@ -94,18 +188,21 @@ pub(crate) fn compare_cells(
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
+    let interval = paired.interval.map(speedup_interval);
     let comparison = Comparison {
-        cell,
-        baseline,
+        cell: to.id,
+        baseline: from.id,
         metric: reference,
-        speedup: speedup(paired.theta),
-        interval: paired.interval.map(speedup_interval),
+        ratio: speedup(paired.theta),
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
         confidence: paired.confidence,
-        blocks: paired.blocks,
+        blocks: paired.blocks as u64,
         margin: paired.margin,
         verdict: paired.verdict,
-        hint: paired.hint,
-        withheld: None,
+        reason: Reason::of(paired.verdict, paired.hint.as_ref()),
+        beside: beside([from, to]),
+        more_blocks: paired.hint.and_then(|hint| hint.more_blocks()).map(|blocks| blocks as u64),
         deviation: paired.winsorised_deviation,
         detectable: paired.detectable_effect,
         p: paired.p(),
@@ -122,18 +219,21 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         Direction::LowerIsBetter | Direction::Neutral => (after - before, before / after),
     };
     let ratio = if before > 0.0 && after > 0.0 { ratio } else { f64::NAN };
+    let verdict = Verdict::exact(worse_by, 0.0);
     let comparison = Comparison {
-        cell,
-        baseline,
+        cell: to.id,
+        baseline: from.id,
         metric: reference,
-        speedup: ratio,
-        interval: Some(Interval { low: ratio, high: ratio }),
+        ratio,
+        low: Some(ratio),
+        high: Some(ratio),
         confidence: CONFIDENCE,
-        blocks: from.runs.completed.min(to.runs.completed) as usize,
+        blocks: u64::from(from.runs.completed.min(to.runs.completed)),
         margin: 0.0,
-        verdict: Verdict::exact(worse_by, 0.0),
-        hint: None,
-        withheld: None,
+        verdict,
+        reason: Reason::of(verdict, None),
+        beside: beside([from, to]),
+        more_blocks: None,
         deviation: None,
         detectable: None,
         p: None,
@@ -221,10 +321,10 @@ mod tests {
         let higher: Vec<f64> = BASE.iter().map(|value| value * 1.1).collect();
         let time = compared(cell(&BASE, &LATENCY), cell(&higher, &LATENCY), &LATENCY);
         assert_eq!(time.verdict, Verdict::Worse);
-        assert!((time.speedup - 1.0 / 1.1).abs() < 1e-9);
+        assert!((time.ratio - 1.0 / 1.1).abs() < 1e-9);
         let rate = compared(cell(&BASE, &ITEMS), cell(&higher, &ITEMS), &ITEMS);
         assert_eq!(rate.verdict, Verdict::Better);
-        assert!((rate.speedup - 1.1).abs() < 1e-9);
+        assert!((rate.ratio - 1.1).abs() < 1e-9);
     }
 
     /// Eight items take twice the time of one: four times as many a second.
@@ -239,11 +339,11 @@ mod tests {
         };
         let found = against(rated(8, 2.0));
         assert_eq!((found.metric, found.verdict), (MetricReference::of(&ITEMS), Verdict::Better));
-        assert!((found.speedup - 4.0).abs() < 1e-9 && found.p.is_some());
+        assert!((found.ratio - 4.0).abs() < 1e-9 && found.p.is_some());
         assert_eq!(against(rated(1, 2.0)).metric, MetricReference::LATENCY);
         // With cold caches there are latencies and no rates.
         let cold = against(alone(8, 2.0));
-        assert_eq!((cold.verdict, cold.withheld), (Verdict::Inconclusive, Some(Withheld::BatchesDiffer)));
+        assert_eq!((cold.verdict, cold.withheld()), (Verdict::Inconclusive, Some(Withheld::BatchesDiffer)));
     }
 
     #[test]
@@ -261,7 +361,7 @@ mod tests {
             let mut other = cell(&faster, &LATENCY);
             change(&mut other);
             let found = compared(cell(&BASE, &LATENCY), other, &LATENCY);
-            (found.verdict, found.withheld)
+            (found.verdict, found.withheld())
         };
         assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
         let withheld = |reason| (Verdict::Inconclusive, Some(reason));
@@ -284,10 +384,10 @@ mod tests {
             let summary = Summary { cells, ..Summary::default() };
             compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks")
         };
-        assert_eq!((against(1.5).verdict, against(1.5).withheld), (Verdict::Worse, None));
+        assert_eq!((against(1.5).verdict, against(1.5).withheld()), (Verdict::Worse, None));
         for factor in [0.95, 1.0, 1.05] {
             let found = against(factor);
-            assert_eq!((found.verdict, found.withheld), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
+            assert_eq!((found.verdict, found.withheld()), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
         }
     }
 
@@ -302,7 +402,7 @@ mod tests {
             let summary = Summary { cells, ..Summary::default() };
             let terms = ComparisonRules { is_quick, ..ComparisonRules::default() };
             let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
-            (found.verdict, found.withheld)
+            (found.verdict, found.withheld())
         };
         let open = (Verdict::Inconclusive, Some(Withheld::OtherLoad));
         assert_eq!((beside(4, true, &LATENCY), beside(6, true, &ITEMS)), (open, open));

@@ -3,16 +3,19 @@
 //! Input: plan, summary, controls, and any list of metrics. Output: for each set of cells of one model and input the place
 //! of each cell: on the frontier, dominated and by whom, or open. Deliberately absent: chains of domination, and cells of which nothing may be said.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::choose::{Entrant, Standing};
 use super::comparable::{Unfit, comparable, unfit};
 use super::pair::compare_cells;
 use super::{ComparisonRules, Judged};
+use crate::stored::is_false;
 use crate::summary::Summary;
 use base::metric::{Direction, MetricReference, PEAK_RSS};
 use experiment::Choose;
-use plan::Plan;
+use plan::{CellId, Plan};
 use statistics::certain_domination::{ParetoClass, classify};
-use statistics::interval::Estimate;
 use statistics::paired::Verdict;
 use statistics::pareto::{Objective, frontier};
 
@@ -22,30 +25,33 @@ const LEAST_CELLS: usize = 2;
 /// Fewer cells than these are told apart by a table at one glance, and are weighed only where the specification asks.
 const LEAST_CELLS_UNASKED: usize = 3;
 
-/// The cells that could stand in for each other, by several metrics at once.
-#[derive(Clone, Debug, PartialEq)]
+/// Cells by several metrics at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tradeoff {
+    /// The metrics, as users name them.
     pub metrics: Vec<MetricReference>,
-    /// Every cell that is to be run, in plan order.
-    pub points: Vec<Point>,
     /// There is something to weigh: of two cells that nothing dominates, one is better by one metric, and the other by
     /// another.
+    #[serde(default, rename = "open", skip_serializing_if = "is_false")]
     pub is_open: bool,
+    /// Every cell that could stand in for the others and is to be run, in plan order.
+    pub points: Vec<Point>,
 }
 
-/// One cell among those that could stand in for it.
-#[derive(Clone, Debug, PartialEq)]
+/// The place of a cell in a trade-off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
-    /// Index of the cell.
-    pub cell: usize,
-    /// One estimate for each metric; `None` where the cell has no value.
-    pub estimates: Vec<Option<Estimate>>,
-    /// What is known about its place.
+    /// Id of the cell.
+    pub cell: CellId,
+    /// Where it lies.
+    #[serde(flatten)]
     pub place: FrontierPlace,
 }
 
-/// What is known about the place of a cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a cell lies in a trade-off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "place", rename_all = "snake_case")]
+#[schemars(rename = "Place")]
 pub enum FrontierPlace {
     /// No other is at least as good by every metric and better by one, as estimated, and none is so for certain.
     Frontier,
@@ -53,11 +59,14 @@ pub enum FrontierPlace {
     WithinNoise,
     /// Others are better or equivalent by every metric and better by one.
     Dominated {
-        /// Their cells, in plan order.
-        by: Vec<usize>,
+        /// Ids of these cells, in plan order.
+        by: Vec<CellId>,
     },
-    /// Nothing may be said.
-    LeftOut { why: Unfit },
+    /// It has no value, or none that may be judged.
+    LeftOut {
+        /// Why.
+        why: Unfit,
+    },
 }
 
 /// The metrics that a report weighs: those of the specification, else two: what its question names first, and latency
@@ -115,31 +124,31 @@ impl Set<'_> {
             return None;
         }
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
-        let mut points: Vec<Point> = cells.iter().filter(is_run).map(|cell| self.point(*cell)).collect();
-        let fit: Vec<usize> =
-            (0..points.len()).filter(|point| !matches!(points[*point].place, FrontierPlace::LeftOut { .. })).collect();
+        let run: Vec<usize> = cells.iter().copied().filter(|cell| is_run(&cell)).collect();
+        let whys: Vec<Option<Unfit>> = run.iter().map(|cell| self.why_left_out(*cell)).collect();
+        let fit: Vec<usize> = run.iter().zip(&whys).filter(|(_, why)| why.is_none()).map(|(cell, _)| *cell).collect();
         if fit.len() < self.least_cells {
             return None;
         }
-        let fit_cells: Vec<usize> = fit.iter().map(|point| points[*point].cell).collect();
-        let places = self.places(&fit_cells);
-        let is_open = self.is_open(&fit_cells, &places);
-        for (point, place) in fit.iter().zip(places) {
-            points[*point].place = place;
-        }
+        let places = self.places(&fit);
+        let is_open = self.is_open(&fit, &places);
+        let mut places = places.into_iter();
+        let place = |why: Option<Unfit>| match why {
+            Some(why) => FrontierPlace::LeftOut { why },
+            None => places.next().unwrap_or(FrontierPlace::LeftOut { why: Unfit::NoValue }),
+        };
+        let places = whys.into_iter().map(place);
+        let points = run.iter().zip(places).map(|(cell, place)| Point { cell: self.id(*cell), place }).collect();
         Some(Tradeoff { metrics: self.metrics.to_vec(), points, is_open })
     }
 
-    /// A point whose place is not known yet.
-    fn point(&self, cell: usize) -> Point {
+    fn id(&self, cell: usize) -> CellId {
+        self.plan.cells[cell].id
+    }
+
+    fn why_left_out(&self, cell: usize) -> Option<Unfit> {
         let why = |metric: &MetricReference| unfit(self.plan, self.summary, &self.judged.controls, *metric, cell);
-        let place = match self.metrics.iter().find_map(why) {
-            Some(why) => FrontierPlace::LeftOut { why },
-            None => FrontierPlace::Frontier,
-        };
-        let summary = &self.summary.cells[cell];
-        let estimates = self.metrics.iter().map(|metric| summary.estimate_of(*metric)).collect();
-        Point { cell, estimates, place }
+        self.metrics.iter().find_map(why)
     }
 
     fn objectives(&self) -> Vec<Objective> {
@@ -163,8 +172,8 @@ impl Set<'_> {
             ParetoClass::Frontier => FrontierPlace::Frontier,
             ParetoClass::WithinNoise => FrontierPlace::WithinNoise,
             ParetoClass::Dominated { by } => {
-                let by: Vec<usize> = by.into_iter().map(|other| cells[other]).collect();
-                let by: Vec<usize> = by.into_iter().filter(|other| !self.is_answered(cells[point], *other)).collect();
+                let by = by.into_iter().map(|other| self.id(cells[other]));
+                let by: Vec<CellId> = by.filter(|other| !self.is_answered(self.id(cells[point]), *other)).collect();
                 match (by.is_empty(), front.members.contains(&point)) {
                     (false, _) => FrontierPlace::Dominated { by },
                     (true, true) => FrontierPlace::Frontier,
@@ -179,9 +188,9 @@ impl Set<'_> {
 
     /// Whether the answer names a cell, and found another one beaten by the metric that was asked for: equivalence is not
     /// transitive, and what is beaten dominates nothing that is not.
-    fn is_answered(&self, cell: usize, other: usize) -> bool {
+    fn is_answered(&self, cell: CellId, other: CellId) -> bool {
         let Some(choice) =
-            self.judged.choice.as_ref().filter(|choice| choice.is_asked && self.metrics.contains(&choice.asked()))
+            self.judged.choice.as_ref().filter(|choice| !choice.unasked && self.metrics.contains(&choice.asked()))
         else {
             return false;
         };
@@ -243,7 +252,7 @@ mod tests {
         let expected = [
             FrontierPlace::Frontier,
             FrontierPlace::Frontier,
-            FrontierPlace::Dominated { by: vec![0, 3] },
+            FrontierPlace::Dominated { by: vec![found[0].points[0].cell, found[0].points[3].cell] },
             FrontierPlace::WithinNoise,
         ];
         assert_eq!(places, expected);
@@ -300,7 +309,11 @@ mod tests {
         let places: Vec<&FrontierPlace> = found[0].points.iter().map(|point| &point.place).collect();
         assert_eq!(
             places,
-            [&FrontierPlace::Frontier, &FrontierPlace::Frontier, &FrontierPlace::Dominated { by: vec![1] }]
+            [
+                &FrontierPlace::Frontier,
+                &FrontierPlace::Frontier,
+                &FrontierPlace::Dominated { by: vec![scene.plan.cells[1].id] }
+            ]
         );
     }
 

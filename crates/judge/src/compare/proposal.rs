@@ -136,10 +136,10 @@ fn twice(margin: f64) -> f64 {
 /// What every judged comparison needs to find an effect of twice its margin, by which it also finds sameness as often.
 pub fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
     let needed = judged.comparisons.iter().filter_map(|comparison| {
-        let (blocks_now, margin) = (comparison.blocks, comparison.margin);
+        let (blocks_now, margin) = (comparison.blocks as usize, comparison.margin);
         let pilot = PairedPilot { winsorised_deviation: comparison.deviation?, blocks: blocks_now, margin };
         Some(Needed {
-            cell: plan.path(&plan.cells[comparison.cell]),
+            cell: plan.path(plan.cells.iter().find(|cell| cell.id == comparison.cell)?),
             blocks_now,
             detectable_now: comparison.detectable,
             blocks: blocks_for_effect(pilot, twice(margin), confidence_by_need),

@@ -4,16 +4,15 @@
 //! Deliberately absent: adjustment for their number, since no gate rests on them; a question about a percentile is
 //! answered by `choose`.
 
-use super::control::{self, Control};
 use super::pair::compare_cells;
-use super::{Comparison, ComparisonRules};
+use super::{Comparison, ComparisonRules, Control, against_baseline};
 use crate::summary::Summary;
 use base::metric::MetricReference;
 use plan::Plan;
 
 /// One comparison for each cell that has a baseline and each percentile that both support, in plan order.
 pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &ComparisonRules, controls: &[Control]) -> Vec<Comparison> {
-    let compare = |(baseline, cell): (usize, usize)| {
+    against_baseline(plan, controls, |baseline, cell| {
         // Those of cells at rates of their own, or with other batches, are of other work.
         let is_comparable = summary.cells[cell].compared_by(&summary.cells[baseline]) == MetricReference::LATENCY;
         let is_supported = move |metric: &MetricReference| {
@@ -21,8 +20,5 @@ pub(super) fn tails(plan: &Plan, summary: &Summary, terms: &ComparisonRules, con
         };
         let supported = MetricReference::TAILS.into_iter().filter(is_supported);
         supported.filter_map(move |metric| compare_cells(summary, baseline, cell, metric, terms))
-    };
-    let mut tails: Vec<Comparison> = plan.pairs().flat_map(compare).collect();
-    control::withhold(&mut tails, plan, controls);
-    tails
+    })
 }

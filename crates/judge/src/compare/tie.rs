@@ -55,7 +55,7 @@ impl<'a> TieBreak<'a> {
 
 /// A comparison that could have told two cells apart, and did not.
 fn is_tie(comparison: &Comparison) -> bool {
-    comparison.interval.is_some() && comparison.withheld.is_none() && !comparison.verdict.is_difference()
+    comparison.is_judged() && !comparison.verdict.is_difference()
 }
 
 /// What breaks ties of speed where the specification asks nothing: what the trade-offs weigh, peak memory, and the size of the

@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use super::Side;
 use super::unusable::Forbidden;
-use crate::results::Compared;
+use crate::results::Comparison;
 use base::metric::MetricReference;
 use experiment::AxisMap;
+use plan::CellId;
 use statistics::{Claim as Claims, Verdict};
 
 /// Whether what one side claims is so on the other.
@@ -57,15 +58,15 @@ pub struct Ratio {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Claim {
     /// Id of the cell.
-    pub cell: String,
+    pub cell: CellId,
     /// Its names by axis.
     #[serde(flatten)]
     #[schemars(schema_with = "crate::results::names_schema")]
     pub names: AxisMap<String>,
     /// Id of its baseline.
-    pub against: String,
+    pub against: CellId,
     /// What is compared, as users name it.
-    pub metric: String,
+    pub metric: MetricReference,
     /// What the older side found.
     pub baseline: Ratio,
     /// What the newer side found.
@@ -80,36 +81,32 @@ pub struct Claim {
 /// What a side measured of other files than its own is no claim of that side.
 pub(super) fn claims(older: &Side, newer: &Side) -> Vec<Claim> {
     let (baseline, candidate) = (&older.results, &newer.results);
-    let stale: HashSet<&str> = [older, newer].into_iter().flat_map(stale_cells).collect();
-    let unasked = MetricReference::UNASKED.map(|metric| metric.to_string());
-    let is_it = |row: &&Compared| unasked.contains(&row.metric);
-    let known: HashMap<(&str, &str), &Compared> = (candidate.comparisons.iter().filter(is_it))
-        .map(|row| ((row.cell.as_str(), row.baseline.as_str()), row))
-        .collect();
-    let names: HashMap<&str, &AxisMap<String>> =
-        baseline.cells.iter().map(|cell| (cell.id.as_str(), &cell.names)).collect();
-    let claim = |row: &Compared| {
-        if stale.contains(row.cell.as_str()) || stale.contains(row.baseline.as_str()) {
+    let stale: HashSet<CellId> = [older, newer].into_iter().flat_map(stale_cells).collect();
+    let known: HashMap<(CellId, CellId), &Comparison> =
+        candidate.unasked().map(|row| ((row.cell, row.baseline), row)).collect();
+    let names: HashMap<CellId, &AxisMap<String>> = baseline.cells.iter().map(|cell| (cell.id, &cell.names)).collect();
+    let claim = |row: &Comparison| {
+        if stale.contains(&row.cell) || stale.contains(&row.baseline) {
             return None;
         }
-        let other = known.get(&(row.cell.as_str(), row.baseline.as_str()))?;
+        let other = known.get(&(row.cell, row.baseline))?;
         let (from, to) = (row.verdict, other.verdict);
         Some(Claim {
-            cell: row.cell.clone(),
-            names: (*names.get(row.cell.as_str())?).clone(),
-            against: row.baseline.clone(),
-            metric: row.metric.clone(),
+            cell: row.cell,
+            names: (*names.get(&row.cell)?).clone(),
+            against: row.baseline,
+            metric: row.metric,
             standing: standing(from, to)?,
             baseline: ratio(row, from),
             candidate: ratio(other, to),
         })
     };
-    baseline.comparisons.iter().filter(is_it).filter_map(claim).collect()
+    baseline.unasked().filter_map(claim).collect()
 }
 
-fn stale_cells(side: &Side) -> impl Iterator<Item = &str> {
+fn stale_cells(side: &Side) -> impl Iterator<Item = CellId> {
     let forbidden = Forbidden::new(side);
-    side.results.cells.iter().filter(move |cell| forbidden.stale(cell).is_some()).map(|cell| cell.id.as_str())
+    side.results.cells.iter().filter(move |cell| forbidden.stale(cell).is_some()).map(|cell| cell.id)
 }
 
 /// `None` where the first side claims nothing.
@@ -122,6 +119,6 @@ pub fn standing(from: Verdict, to: Verdict) -> Option<Standing> {
     }
 }
 
-fn ratio(row: &Compared, verdict: Verdict) -> Ratio {
+fn ratio(row: &Comparison, verdict: Verdict) -> Ratio {
     Ratio { value: row.ratio, low: row.low, high: row.high, verdict }
 }

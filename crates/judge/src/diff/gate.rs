@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::results::{GateAsked, Results};
 use base::metric::{Difference, MetricReference};
+use plan::CellId;
 use statistics::Verdict;
 
 /// A verdict by which a row falls.
@@ -39,7 +40,7 @@ pub(super) struct Asked {
     /// By how much; `None`: by the margin of the row.
     pub(super) worse_by: Option<Difference>,
     /// In these cells, by id; `None`: in all.
-    pub(super) cells: Option<HashSet<String>>,
+    pub(super) cells: Option<HashSet<CellId>>,
     /// The older side's, which counts where the newer one asks nothing: what a commit no longer gates is gated once more.
     pub(super) is_older: bool,
 }
@@ -138,7 +139,7 @@ impl Gating {
 impl Asked {
     /// `None` for a metric of a later version.
     fn of(gate: &GateAsked, is_older: bool) -> Option<Self> {
-        let cells = gate.cells.as_ref().map(|cells| cells.iter().cloned().collect());
+        let cells = gate.cells.as_ref().map(|cells| cells.iter().copied().collect());
         Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells, is_older })
     }
 }

@@ -10,6 +10,7 @@ use super::rows::{Row, Sides};
 use super::{DiffOptions, Side};
 use crate::results::Cell;
 use base::metric::{Difference, MetricReference};
+use plan::CellId;
 use statistics::Verdict;
 use statistics::multiplicity::{LEVEL, holm};
 use statistics::unpaired::SessionSpread;
@@ -24,8 +25,8 @@ pub(super) fn judge(
     spread: SessionSpread,
 ) -> Gated {
     let sides = Sides::new(baseline, candidate, terms, spread);
-    let cells = |side: &'_ Side| -> HashMap<String, usize> {
-        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id.clone(), index)).collect()
+    let cells = |side: &'_ Side| -> HashMap<CellId, usize> {
+        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id, index)).collect()
     };
     let (before, after) = (cells(baseline), cells(candidate));
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
@@ -173,6 +174,8 @@ impl Gating {
     fn acceptance(&self, row: &Row) -> Option<&Accepted> {
         let path = row.path();
         let metrics = [row.asked.to_string(), row.metric.to_string()];
-        self.accepted.iter().find(|it| (it.cell == path || it.cell == row.cell) && metrics.contains(&it.metric))
+        self.accepted
+            .iter()
+            .find(|it| (it.cell == path || it.cell == row.cell.to_string()) && metrics.contains(&it.metric))
     }
 }

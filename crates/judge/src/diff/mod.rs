@@ -23,8 +23,8 @@ use std::collections::{BTreeMap, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::results::{Cell, ControlOutcome, Results, schema_of};
-use table::TableError;
+use crate::results::{ControlOutcome, Results, beside, schema_of};
+use experiment::Grade;
 
 pub use claims::{Claim, Standing, standing};
 pub use facts::{Changed, Changes, changes};
@@ -103,7 +103,8 @@ pub struct SideSeen {
     /// The machine that it was measured on.
     pub machine: String,
     /// What the machine's control says of it: `A` to `D`; absent without a control.
-    pub grade: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub grade: Option<Grade>,
     /// It is a quick look.
     pub is_quick: bool,
     /// Processors that others used beside most of its runs; absent where the machine was its own.
@@ -144,16 +145,12 @@ pub struct Diff {
 }
 
 /// Compares two results of one experiment.
-///
-/// # Errors
-///
-/// What polars reports.
-pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Result<Diff, TableError> {
-    let pairs = pairing::pair(&baseline.results, &candidate.results)?;
+pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
+    let pairs = pairing::pair(&baseline.results, &candidate.results);
     let spread = terms.spread(&baseline.results, &candidate.results);
     let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
     let gate = terms.gating.as_ref().map(|gating| gated::judge(&mut rows, baseline, candidate, gating, terms, spread));
-    Ok(Diff {
+    Diff {
         experiment: candidate.results.experiment.clone(),
         baseline: baseline.seen(),
         candidate: candidate.seen(),
@@ -168,7 +165,7 @@ pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Result<Di
         rows,
         claims: claims::claims(baseline, candidate),
         gate,
-    })
+    }
 }
 
 fn most_blocks(results: &Results) -> usize {
@@ -183,22 +180,13 @@ impl Side {
             record: results.record.clone(),
             measured: results.measured.sessions.last().cloned(),
             machine: results.provenance.machine.clone(),
-            grade: results.detectable_effect.grade.clone(),
+            grade: results.detectable_effect.grade,
             is_quick: results.measured.quick,
             beside: beside(&results.cells),
             stale: self.stale.files(),
             unmeasured: self.stale.unmeasured.clone(),
         }
     }
-}
-
-/// As `judge::summary::beside`, of stored cells.
-fn beside(cells: &[Cell]) -> Option<f64> {
-    let runs = cells.iter().filter_map(|cell| cell.runs.get("block")).map(Vec::len).sum::<usize>();
-    let loads = || cells.iter().filter_map(|cell| cell.other_load);
-    let met: u32 = loads().map(|load| load.runs).sum();
-    let used: f64 = loads().map(|load| load.cores * f64::from(load.runs)).sum();
-    (2 * met as usize > runs).then(|| used / f64::from(met))
 }
 
 impl Diff {

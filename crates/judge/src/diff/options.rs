@@ -12,6 +12,7 @@ use base::metric::{
     PEAK_RSS, R2, RMSE, Unit,
 };
 use experiment::{Grade, QUICK_MARGIN};
+use plan::CellId;
 use statistics::unpaired::SessionSpread;
 
 /// What is compared unasked, beside latency and its tail: what people choose models by.
@@ -43,7 +44,7 @@ pub struct MarginOverride {
 }
 
 /// How much cells differ from session to session, as their histories show: by id of the cell and stored name of the metric.
-pub type Spreads = HashMap<(String, String), SessionSpread>;
+pub type Spreads = HashMap<(CellId, String), SessionSpread>;
 
 /// By what two sides are compared.
 #[derive(Clone, Debug, Default)]
@@ -112,8 +113,8 @@ impl DiffOptions {
         if self.paired.is_some() {
             return SessionSpread::NONE;
         }
-        let grade = |results: &Results| results.detectable_effect.grade.as_deref().and_then(Grade::named);
-        let worse = [baseline, candidate].map(|side| grade(side).unwrap_or(Grade::D)).into_iter().max();
+        let worse =
+            [baseline, candidate].map(|side| side.detectable_effect.grade.unwrap_or(Grade::D)).into_iter().max();
         assumed_spread(worse)
     }
 }

@@ -10,13 +10,14 @@ use serde_json::Value;
 use super::found::Reason;
 use crate::results::{Cell, ItemsRight, Results};
 use experiment::AxisMap;
+use plan::CellId;
 use record::provenance::{Facts, field};
 
 /// A cell that both sides have.
 #[derive(Clone, Debug)]
 pub struct PairedCell {
     /// The id that both sides know it by.
-    pub id: String,
+    pub id: CellId,
     /// Its names on both sides.
     pub names: AxisMap<String>,
     /// Its names in the record, on the older side and on the newer one.
@@ -26,7 +27,7 @@ pub struct PairedCell {
 /// A cell that was not measured, and why.
 #[derive(Clone, Debug)]
 pub struct UnmeasuredCell {
-    pub id: String,
+    pub id: CellId,
     pub names: AxisMap<String>,
     /// Why.
     pub reason: Reason,
@@ -47,13 +48,9 @@ pub fn sides(results: &Results, cells: &[PairedCell]) -> [Results; 2] {
     [0, 1].map(|side| {
         let known: Vec<(&PairedCell, &Cell)> =
             cells.iter().filter_map(|pair| Some((pair, *by_names.get(&pair.here[side])?))).collect();
-        let renamed: HashMap<&str, &str> =
-            known.iter().map(|(pair, cell)| (cell.id.as_str(), pair.id.as_str())).collect();
-        let own = |(pair, cell): &(&PairedCell, &Cell)| Cell {
-            id: pair.id.clone(),
-            names: pair.names.clone(),
-            ..(*cell).clone()
-        };
+        let renamed: HashMap<CellId, CellId> = known.iter().map(|(pair, cell)| (cell.id, pair.id)).collect();
+        let own =
+            |(pair, cell): &(&PairedCell, &Cell)| Cell { id: pair.id, names: pair.names.clone(), ..(*cell).clone() };
         let mut one = results.clone();
         one.cells = known.iter().map(own).collect();
         one.comparisons = Vec::new();
@@ -90,10 +87,9 @@ fn of_side(facts: &Facts, side: char) -> Facts {
     facts.iter().filter(|(name, _)| *name != "specification" && *name != "files").map(of).collect()
 }
 
-fn items_right(all: &[ItemsRight], renamed: &HashMap<&str, &str>) -> Vec<ItemsRight> {
+fn items_right(all: &[ItemsRight], renamed: &HashMap<CellId, CellId>) -> Vec<ItemsRight> {
     let one = |row: &ItemsRight| {
-        let cells: Vec<String> =
-            row.cells.iter().filter_map(|cell| renamed.get(cell.as_str())).map(|id| (*id).to_owned()).collect();
+        let cells: Vec<CellId> = row.cells.iter().filter_map(|cell| renamed.get(cell).copied()).collect();
         (!cells.is_empty()).then(|| ItemsRight { cells, ..row.clone() })
     };
     all.iter().filter_map(one).collect()

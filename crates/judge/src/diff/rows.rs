@@ -15,8 +15,8 @@ use super::{DiffOptions, Side, options};
 use crate::compare::Withheld;
 use crate::results::{Cell, Estimated, OperatorDifference, Status, operator_changes};
 use base::metric::{Difference, ITEMS, LOAD, MetricReference};
-use experiment::{Axis, AxisMap};
-use plan::SkipKind;
+use experiment::AxisMap;
+use plan::{CellId, SkipKind};
 use statistics::Verdict;
 use statistics::unpaired::SessionSpread;
 
@@ -24,7 +24,7 @@ use statistics::unpaired::SessionSpread;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Id of the cell.
-    pub cell: String,
+    pub cell: CellId,
     /// Its names by axis.
     #[serde(flatten)]
     #[schemars(schema_with = "crate::results::names_schema")]
@@ -100,7 +100,7 @@ pub(super) struct Sides<'a> {
     spread: SessionSpread,
     frames: Frames<'a>,
     forbidden: [Forbidden<'a>; 2],
-    items: [HashMap<(&'a str, &'a str), Vec<bool>>; 2],
+    items: [HashMap<(CellId, &'a str), Vec<bool>>; 2],
 }
 
 impl<'a> Sides<'a> {
@@ -146,12 +146,12 @@ impl<'a> Sides<'a> {
         let column = reference.column();
         let (before, after) = (from.metrics.get(&column)?, to.metrics.get(&column)?);
         let [known, other] = &self.items;
-        let key = (from.id.as_str(), column.as_str());
+        let key = (from.id, column.as_str());
         let items = known.get(&key).zip(other.get(&key));
         let is_same =
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| Items { baseline, candidate });
-        let spread = self.spread_of(&to.id, reference, &column);
+        let spread = self.spread_of(to.id, reference, &column);
         let paired = self.terms.paired.as_ref().map(|paired| paired.confidence);
         let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };
         let found = values.judge(margin, spread)?;
@@ -160,8 +160,8 @@ impl<'a> Sides<'a> {
     }
 
     /// How much the cell differs from session to session: as its history shows, else as is assumed of its machine.
-    fn spread_of(&self, cell: &str, reference: MetricReference, column: &str) -> SessionSpread {
-        match self.terms.spreads.get(&(cell.to_owned(), column.to_owned())) {
+    fn spread_of(&self, cell: CellId, reference: MetricReference, column: &str) -> SessionSpread {
+        match self.terms.spreads.get(&(cell, column.to_owned())) {
             _ if !options::has_sessions(reference) => SessionSpread::NONE,
             Some(known) if self.terms.paired.is_none() => *known,
             _ => self.spread,
@@ -199,7 +199,7 @@ pub(super) fn rows(
     let of_pair = |sides: &mut Sides<'_>, pair: &Pair| {
         let from = pair.baseline.map(|index| &baseline.results.cells[index]);
         let to = pair.candidate.map(|index| &candidate.results.cells[index]);
-        of_cell(sides, from, to, &compared)
+        to.or(from).map(|cell| of_cell(sides, (cell.id, &cell.names), from, to, &compared)).unwrap_or_default()
     };
     // Ten thousand cells take a second of arithmetic, and every cell is by itself.
     let each = pairs.par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
@@ -211,20 +211,24 @@ pub(super) fn rows(
     rows.extend(each.map(|(cell, metric)| {
         let margin = terms.margin(metric, &candidate.results.rules, false);
         let verdict = (cell.reason == Reason::Unchanged).then_some(Verdict::Equivalent);
-        let (id, names, reason) = (cell.id.clone(), cell.names.clone(), cell.reason.clone());
-        Row { cell: id, names, verdict, reason, ..blank(None, None, metric, margin) }
+        Row { verdict, reason: cell.reason.clone(), ..blank((cell.id, &cell.names), None, None, metric, margin) }
     }));
     rows
 }
 
 /// What is there of a metric on both sides, without a word about it.
-fn blank(from: Option<&Cell>, to: Option<&Cell>, reference: MetricReference, margin: Difference) -> Row {
+fn blank(
+    (cell, names): (CellId, &AxisMap<String>),
+    from: Option<&Cell>,
+    to: Option<&Cell>,
+    reference: MetricReference,
+    margin: Difference,
+) -> Row {
     let column = reference.column();
     let value = |cell: Option<&Cell>| cell.and_then(|cell| cell.metrics.get(&column)).copied();
-    let known = to.or(from);
     Row {
-        cell: known.map(|cell| cell.id.clone()).unwrap_or_default(),
-        names: known.map(|cell| cell.names.clone()).unwrap_or_else(|| AxisMap::of(|_| Axis::ABSENT.to_owned())),
+        cell,
+        names: names.clone(),
         metric: reference,
         asked: reference,
         baseline: value(from),
@@ -253,8 +257,14 @@ fn one_sided(from: Option<&Cell>, to: Option<&Cell>) -> Option<Option<Reason>> {
 }
 
 /// The rows of a cell; numbers of other files than those of a side are not shown as that side's.
-fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compared: &[MetricReference]) -> Vec<Row> {
-    let mut rows = judged_rows(sides, from, to, compared);
+fn of_cell(
+    sides: &mut Sides<'_>,
+    cell: (CellId, &AxisMap<String>),
+    from: Option<&Cell>,
+    to: Option<&Cell>,
+    compared: &[MetricReference],
+) -> Vec<Row> {
+    let mut rows = judged_rows(sides, cell, from, to, compared);
     let [is_older_stale, is_newer_stale] = sides.is_stale(from, to);
     for row in &mut rows {
         row.baseline = row.baseline.filter(|_| !is_older_stale);
@@ -265,6 +275,7 @@ fn of_cell(sides: &mut Sides<'_>, from: Option<&Cell>, to: Option<&Cell>, compar
 
 fn judged_rows(
     sides: &mut Sides<'_>,
+    cell: (CellId, &AxisMap<String>),
     from: Option<&Cell>,
     to: Option<&Cell>,
     compared: &[MetricReference],
@@ -282,7 +293,7 @@ fn judged_rows(
         let unasked = of_load.unwrap_or(if are_rated { items } else { MetricReference::LATENCY });
         let metric = if *asked == MetricReference::LATENCY { unasked } else { *asked };
         let margin = sides.terms.margin(metric, rules, is_quick);
-        Row { asked: *asked, ..blank(from, to, metric, margin) }
+        Row { asked: *asked, ..blank(cell, from, to, metric, margin) }
     };
     let mut rows: Vec<Row> = compared.iter().map(blank).collect();
     rows.retain(|row| row.baseline.is_some() || row.candidate.is_some());

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Reason, Side, Unmeasured};
 use crate::compare::Withheld;
-use crate::results::{Cell, ControlOutcome, Results, Status};
+use crate::results::{Cell, Results, Status};
 use base::code::{Code, Severity};
+use plan::CellId;
 
 /// Why a cell has no numbers.
 pub(super) fn unmeasured(cell: &Cell) -> Option<Unmeasured> {
@@ -26,7 +27,7 @@ pub(super) fn unmeasured(cell: &Cell) -> Option<Unmeasured> {
 /// within its own record (method 6.1).
 pub(super) struct Forbidden<'a> {
     side: &'a Side,
-    discredited: HashSet<&'a str>,
+    discredited: HashSet<CellId>,
 }
 
 impl<'a> Forbidden<'a> {
@@ -57,34 +58,27 @@ impl<'a> Forbidden<'a> {
             (weighs(Code::Untimed, Severity::Block), Withheld::Untimed),
             (weighs(Code::CpuFallback, Severity::Block), Withheld::OnCpu),
             (weighs(Code::NoSteadyState, Severity::Block), Withheld::NotSteady),
-            (self.discredited.contains(cell.id.as_str()), Withheld::ControlFailed),
+            (self.discredited.contains(&cell.id), Withheld::ControlFailed),
         ];
         found.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
     }
 }
 
 /// The cells of groups whose control failed; a single control stands for the whole record.
-fn discredited(results: &Results) -> HashSet<&str> {
-    let mut failed = results.controls.iter().filter(|control| control.outcome == ControlOutcome::Failed).peekable();
+fn discredited(results: &Results) -> HashSet<CellId> {
+    let mut failed = results.controls.iter().filter(|control| control.has_failed()).peekable();
     if failed.peek().is_none() {
         return HashSet::new();
     }
     if results.controls.iter().any(|control| !control.cells.is_empty()) {
-        let failed = results.controls.iter().filter(|control| control.outcome == ControlOutcome::Failed);
-        return failed.flat_map(|control| control.cells.iter().map(String::as_str)).collect();
+        return failed.flat_map(|control| control.cells.iter().copied()).collect();
     }
     if results.controls.len() == 1 {
-        return results.cells.iter().map(|cell| cell.id.as_str()).collect();
+        return results.cells.iter().map(|cell| cell.id).collect();
     }
-    let baselines: HashMap<&str, &str> =
-        results.comparisons.iter().map(|row| (row.cell.as_str(), row.baseline.as_str())).collect();
-
-    let failed: HashSet<&str> = failed.map(|control| group_of(&control.cell, &baselines)).collect();
-    let ids = results.cells.iter().map(|cell| cell.id.as_str());
-    ids.filter(|id| failed.contains(group_of(id, &baselines))).collect()
-}
-
-/// What the cells of a group share: the id of their baseline.
-fn group_of<'a>(id: &'a str, baselines: &HashMap<&'a str, &'a str>) -> &'a str {
-    baselines.get(id).copied().unwrap_or(id)
+    let baselines: HashMap<CellId, CellId> = results.comparisons.iter().map(|row| (row.cell, row.baseline)).collect();
+    // What the cells of a group share is their baseline.
+    let group_of = |id: CellId| baselines.get(&id).copied().unwrap_or(id);
+    let failed: HashSet<CellId> = failed.map(|control| group_of(control.cell)).collect();
+    results.cells.iter().map(|cell| cell.id).filter(|id| failed.contains(&group_of(*id))).collect()
 }

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::results::{Results, schema_of};
 use base::metric::MetricReference;
-use table::TableError;
 
 pub use points::PointSeen;
 pub use series::{Change, Series, Value};
@@ -53,21 +52,17 @@ pub fn schema_text() -> String {
 }
 
 /// A history of points, oldest first, of the cells that are wanted.
-///
-/// # Errors
-///
-/// What polars reports.
 pub fn history(
     experiment: &str,
     points: &[Point],
     metric: MetricReference,
     is_wanted: &dyn Fn(&crate::results::Cell) -> bool,
-) -> Result<History, TableError> {
-    Ok(History {
+) -> History {
+    History {
         format: FORMAT,
         experiment: experiment.to_owned(),
         metric,
         points: points::seen(points),
-        series: series::series(points, metric, is_wanted)?,
-    })
+        series: series::series(points, metric, is_wanted),
+    }
 }

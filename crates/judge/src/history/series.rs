@@ -1,6 +1,6 @@
 //! One cell over time: values, the stretches in which they may be compared, and where they changed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,14 +10,14 @@ use crate::diff::frames_differ;
 use crate::results::{Cell, Estimated};
 use base::metric::{Direction, MetricReference};
 use experiment::AxisMap;
+use plan::CellId;
 use statistics::change_points::{ChangePointRule, change_points};
-use table::{Table, TableError, Values};
 
 /// A cell over time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Series {
     /// Id of the cell.
-    pub cell: String,
+    pub cell: CellId,
     /// Its names by axis.
     #[serde(flatten)]
     #[schemars(schema_with = "crate::results::names_schema")]
@@ -59,48 +59,21 @@ pub struct Change {
 }
 
 /// The series of every wanted cell of the newest point, in its order: what is no longer measured has no future.
-pub(super) fn series(
-    points: &[Point],
-    metric: MetricReference,
-    is_wanted: &dyn Fn(&Cell) -> bool,
-) -> Result<Vec<Series>, TableError> {
+pub(super) fn series(points: &[Point], metric: MetricReference, is_wanted: &dyn Fn(&Cell) -> bool) -> Vec<Series> {
     let column = metric.column();
-    let (mut ids, mut at, mut values): (Vec<String>, Vec<u64>, Vec<f64>) = Default::default();
-    let mut known: HashMap<(usize, &str), (&Cell, &Estimated)> = HashMap::new();
-    let newest: HashSet<&str> =
-        points.last().into_iter().flat_map(|point| &point.results.cells).map(|cell| cell.id.as_str()).collect();
-    // The newest first, so that groups stand in its order.
-    for (index, point) in points.iter().enumerate().rev() {
-        let is_usable = !point.results.measured.quick;
-        let is_shown = |cell: &&Cell| is_usable && newest.contains(cell.id.as_str()) && is_wanted(cell);
-        for cell in point.results.cells.iter().filter(is_shown) {
-            let Some(found) = cell.usable(&column) else {
-                continue;
-            };
-            known.insert((index, &cell.id), (cell, found));
-            ids.push(cell.id.clone());
-            at.push(index as u64);
-            values.push(found.value);
+    let newest: Vec<CellId> =
+        points.last().into_iter().flat_map(|point| &point.results.cells).map(|cell| cell.id).collect();
+    let mut found: HashMap<CellId, Vec<(usize, &Cell, &Estimated)>> =
+        newest.iter().map(|cell| (*cell, Vec::new())).collect();
+    for (index, point) in points.iter().enumerate().filter(|(_, point)| !point.results.measured.quick) {
+        for cell in point.results.cells.iter().filter(|cell| is_wanted(cell)) {
+            if let (Some(known), Some(value)) = (found.get_mut(&cell.id), cell.usable(&column)) {
+                known.push((index, cell, value));
+            }
         }
     }
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let table = Table::of([("cell", Values::from(ids)), ("point", at.into()), ("value", values.into())])?;
-    let groups = table.group_by(&["cell"])?;
-    let keys = groups.aggregate(&[])?;
-    let lists = groups.lists("point")?;
     let mut frames = Frames::new();
-    let one = |(id, points_of_cell): (Option<&str>, Vec<f64>)| {
-        let mut indices: Vec<usize> = points_of_cell.into_iter().map(|index| index as usize).collect();
-        indices.sort_unstable();
-        let found: Vec<(usize, &Cell, &Estimated)> = indices
-            .iter()
-            .filter_map(|index| known.get(&(*index, id?)).map(|(cell, of)| (*index, *cell, *of)))
-            .collect();
-        of_cell(points, metric, &found, &mut frames)
-    };
-    Ok(keys.texts("cell")?.into_iter().zip(lists).filter_map(one).collect())
+    newest.iter().filter_map(|cell| of_cell(points, metric, &found[cell], &mut frames)).collect()
 }
 
 /// Whether the frames of two points differ for cells of an input on a device: a history has few of these and many cells.
@@ -125,7 +98,7 @@ fn of_cell<'a>(
         values.push(Value { point: *index, value, low, high, is_break });
     }
     let changes = changes(points, &values, metric.metric.direction);
-    Some(Series { cell: newest.id.clone(), names: newest.names.clone(), values, changes })
+    Some(Series { cell: newest.id, names: newest.names.clone(), values, changes })
 }
 
 impl Series {
@@ -187,7 +160,7 @@ mod tests {
 
     fn point(commit: usize, latency: f64, cpu: &str) -> Point {
         let cell = json!({
-            "id": "00", "definition": "d", "model": "m", "input": "b1", "variant": "v", "device": "cpu", "runtime": "-",
+            "id": "0000000000000000", "definition": "d", "model": "m", "input": "b1", "variant": "v", "device": "cpu", "runtime": "-",
             "status": "measured", "threads": 1, "iterations": 1,
             "metrics": { "latency_ns": { "value": latency, "n": 10 } },
         });
@@ -201,7 +174,7 @@ mod tests {
     }
 
     fn of(points: &[Point]) -> Series {
-        series(points, MetricReference::LATENCY, &|_| true).unwrap().remove(0)
+        series(points, MetricReference::LATENCY, &|_| true).remove(0)
     }
 
     #[test]

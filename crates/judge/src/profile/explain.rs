@@ -1,38 +1,82 @@
 //! Two cells -> where the difference of their latencies comes from.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::nodes::{NodeDifference, differences};
-use super::{CellTime, Part, Sides, group};
+use super::{CellTime, OTHERS, Part, Sides, group};
+use crate::stored::{Estimated, rounded};
+use plan::CellId;
 use statistics::interval::Estimate;
 use statistics::moments::mean;
 
-/// Where the difference of two latencies comes from: the rows and what is in no operator add up to it.
-#[derive(Clone, Debug, PartialEq)]
+/// Operators that have a row of their own; the others are one.
+const MOST_OPERATORS: usize = 30;
+
+/// Where the difference of the latencies of a cell and its baseline comes from. The rows and `between` add up to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Explained")]
 pub struct Explanation {
-    /// The latency of the cell less that of its baseline.
+    /// Id of the cell.
+    pub cell: CellId,
+    /// Id of its baseline.
+    pub baseline: CellId,
+    /// The latency of the cell less that of its baseline, in nanoseconds.
     pub difference_ns: f64,
-    /// The same in the plain processes of the profile, which no row is scaled by: whether it was seen again.
+    /// The same in the plain processes of the profile: an independent look at the difference.
     pub seen_again_ns: f64,
-    /// By operator, the largest first.
-    pub rows: Vec<Difference>,
-    /// By node, the largest first.
+    /// The part of it that is in operators; absent where there is no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
+    /// By operator, the largest first; the last may be all others together.
+    pub rows: Vec<OperatorDifference>,
+    /// What is in no operator whose time is known on both sides.
+    pub between: Estimated,
+    /// By node, the ten largest; one without a name is all nodes together that one side alone has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeDifference>,
-    /// What is in no operator whose time is known.
-    pub between: Estimate,
-    /// The part of the difference that is in operators; 1 is all.
-    pub explained: f64,
 }
 
-/// What an operator adds to a latency.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
-    /// Its names on both sides: `Conv`, or `Conv, QLinearConv`.
-    pub operator: String,
+impl Explanation {
+    /// A part of this size is about all of it.
+    const MOST: RangeInclusive<f64> = 0.8..=1.25;
+
+    /// Whether plain processes of the profile differ by about as much, which no row is scaled by.
+    pub fn is_seen_again(&self) -> bool {
+        Explanation::MOST.contains(&(self.seen_again_ns / self.difference_ns))
+    }
+
+    /// Whether operators hold about all of a difference that was seen again: then they are the reason.
+    pub fn is_reason(&self) -> bool {
+        self.is_seen_again() && self.explained.is_some_and(|share| Explanation::MOST.contains(&share))
+    }
+}
+
+/// What an operator adds to a latency, or saves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperatorDifference {
+    /// What it is called on both sides: `Conv`, or `Conv, QLinearConv`; absent for all others together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
     /// Nodes of the baseline, and of the cell.
     pub nodes: [u64; 2],
-    /// Time of the cell less that of the baseline, in nanoseconds.
-    pub difference: Estimate,
+    /// The cell's time less the baseline's, in nanoseconds of an inference.
+    pub difference: Estimated,
+}
+
+impl OperatorDifference {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.operator.as_deref().unwrap_or(OTHERS)
+    }
+
+    /// Its name in short: `Conv` of `Conv, QLinearConv`.
+    pub fn in_short(&self) -> &str {
+        self.name().split(", ").next().unwrap_or(OTHERS)
+    }
 }
 
 /// The nodes that do the same work, in the baseline and in the cell.
@@ -45,7 +89,7 @@ struct Row<'a> {
 
 /// Where the difference of a cell and its baseline comes from; `None` where no operator's time is known on both sides. What
 /// others take, on a device that does not tell it, is in no operator.
-pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Explanation> {
+pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>, [baseline_id, id]: [CellId; 2]) -> Option<Explanation> {
     let sides = Sides::of(baseline, cell);
     let mut rows: BTreeMap<&str, Row<'_>> = BTreeMap::new();
     for (side, time) in [baseline, cell].into_iter().enumerate() {
@@ -70,19 +114,39 @@ pub fn explain(baseline: &CellTime<'_>, cell: &CellTime<'_>) -> Option<Explanati
     let row = |(group, Row { mut names, nodes, parts }): (&str, Row<'_>)| {
         names.sort_by_key(|name| *name != group);
         let [before, after] = parts.map(|parts| Part::sum(parts.into_iter()));
-        Difference { operator: names.join(", "), nodes, difference: sides.difference(&before, &after) }
+        (names.join(", "), nodes, sides.difference(&before, &after))
     };
-    let mut rows: Vec<Difference> = rows.into_iter().map(row).collect();
-    rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
+    let mut rows: Vec<(String, [u64; 2], Estimate)> = rows.into_iter().map(row).collect();
+    rows.sort_by(|(.., one), (.., other)| other.value.abs().total_cmp(&one.value.abs()));
     let difference_ns = cell.latency.value - baseline.latency.value;
     let plain = |time: &CellTime<'_>| mean(&time.profile.plain_ns).unwrap_or(0.0);
-    let in_rows: f64 = rows.iter().map(|row| row.difference.value).sum();
+    let in_rows: f64 = rows.iter().map(|(.., difference)| difference.value).sum();
     (!rows.is_empty()).then(|| Explanation {
-        difference_ns,
-        seen_again_ns: plain(cell) - plain(baseline),
-        rows,
+        cell: id,
+        baseline: baseline_id,
+        difference_ns: rounded(difference_ns),
+        seen_again_ns: rounded(plain(cell) - plain(baseline)),
+        explained: Some(in_rows / difference_ns).filter(|share| share.is_finite()).map(rounded),
+        rows: shown(rows),
+        between: Estimated::of(between),
         nodes,
-        between,
-        explained: in_rows / difference_ns,
     })
+}
+
+/// The largest rows, and the others as one.
+fn shown(mut rows: Vec<(String, [u64; 2], Estimate)>) -> Vec<OperatorDifference> {
+    let rest = rows.split_off(rows.len().min(MOST_OPERATORS));
+    let row = |(operator, nodes, difference)| OperatorDifference {
+        operator: Some(operator),
+        nodes,
+        difference: Estimated::of(difference),
+    };
+    let mut shown: Vec<OperatorDifference> = rows.into_iter().map(row).collect();
+    if !rest.is_empty() {
+        let value = rest.iter().map(|(.., difference)| difference.value).sum();
+        let nodes = [0, 1].map(|side| rest.iter().map(|(_, nodes, _)| nodes[side]).sum());
+        let difference = Estimated { value: rounded(value), low: None, high: None, n: 0, supported: None };
+        shown.push(OperatorDifference { operator: None, nodes, difference });
+    }
+    shown
 }

@@ -10,9 +10,9 @@ mod memory;
 mod nodes;
 mod operators;
 
-pub use explain::{Difference, Explanation, explain};
+pub use explain::{Explanation, OperatorDifference, explain};
 pub use memory::{Arena, Memory, memory};
-pub(crate) use nodes::NodeDifference;
+pub use nodes::NodeDifference;
 pub use operators::{Operator, group, macs, operators};
 
 use std::collections::HashSet;
@@ -33,6 +33,9 @@ pub const DROWNED: f64 = 2.0;
 
 /// Self times that add up to more than this share of the latency overlap.
 const OVERLAPPING: f64 = 1.05;
+
+/// What all operators without a row are called.
+pub(crate) const OTHERS: &str = "others";
 
 /// Where the time of a cell goes.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,21 +2,32 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::operators::shape;
 use super::{CellTime, Part, Sides, group};
-use statistics::interval::Estimate;
+use crate::stored::Estimated;
 
-/// What a node adds to a latency.
-#[derive(Clone, Debug, PartialEq)]
+/// Nodes of a comparison that have a row of their own.
+const MOST_NODES: usize = 10;
+
+/// What a node adds to a latency, or saves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeDifference {
-    /// In the baseline and in the cell; `None` for all nodes together that one side alone has.
-    pub paths: Option<[String; 2]>,
-    /// In the cell; empty where there is no path.
+    /// Its path in the cell; absent for all nodes together that have no partner on the other side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its path in the baseline, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_path: Option<String>,
+    /// Its operator in the cell; empty where there is no path.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub operator: String,
     /// Nodes of the baseline, and of the cell.
     pub nodes: [u64; 2],
-    /// Time of the cell less that of the baseline, in nanoseconds.
-    pub difference: Estimate,
+    /// The cell's time less the baseline's, in nanoseconds of an inference.
+    pub difference: Estimated,
 }
 
 /// A node whose time is known.
@@ -60,8 +71,8 @@ impl<'a> Timed<'a> {
     }
 }
 
-/// Every node that both sides have, of the operators that are meant, and what is left of them: the largest difference first,
-/// what is left last.
+/// The nodes that both sides have, of the operators that are meant, with the largest differences first, and what has no partner
+/// last.
 ///
 /// A node is the one of its path on the other side, and where names differ the next one that does the same work (method 5.8)
 /// as often and gives an output of the same sizes.
@@ -71,18 +82,20 @@ pub(super) fn differences(sides: &Sides<'_>, is_meant: impl Fn(&str) -> bool) ->
     let (by_work, before, after) = paired(&before, &after, Timed::work);
     pairs.extend(by_work);
     let row = |(before, after): (Timed<'_>, Timed<'_>)| NodeDifference {
-        paths: Some([before.path.to_owned(), after.path.to_owned()]),
+        path: Some(after.path.to_owned()),
+        baseline_path: (before.path != after.path).then(|| before.path.to_owned()),
         operator: after.operator.to_owned(),
         nodes: [1, 1],
-        difference: sides.difference(before.part, after.part),
+        difference: Estimated::of(sides.difference(before.part, after.part)),
     };
     let mut rows: Vec<NodeDifference> = pairs.into_iter().map(row).collect();
     rows.sort_by(|one, other| other.difference.value.abs().total_cmp(&one.difference.value.abs()));
+    rows.truncate(MOST_NODES);
     if !(before.is_empty() && after.is_empty()) {
         let sum = |nodes: &[Timed<'_>]| Part::sum(nodes.iter().map(|node| node.part));
         let nodes = [before.len() as u64, after.len() as u64];
-        let difference = sides.difference(&sum(&before), &sum(&after));
-        rows.push(NodeDifference { paths: None, operator: String::new(), nodes, difference });
+        let difference = Estimated::of(sides.difference(&sum(&before), &sum(&after)));
+        rows.push(NodeDifference { path: None, baseline_path: None, operator: String::new(), nodes, difference });
     }
     rows
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::digits::rounded;
-use super::{Cell, Compared, Results};
+use super::{Cell, Comparison, Results};
+use crate::stored::rounded;
+use base::metric::MetricReference;
 use experiment::Device;
+use plan::CellId;
 use record::{MachineUsed, Manifest};
 use statistics::Verdict;
 use statistics::distribution::normal_quantile;
@@ -24,9 +26,9 @@ pub struct AcrossMachines {
     /// The cell that is compared with its baseline, on whatever machine: `resnet50/b1/int8/cpu`.
     pub path: String,
     /// The ids of its cells, one of each machine, in the order of machines; [`Results::comparisons`] has what each found.
-    pub cells: Vec<String>,
+    pub cells: Vec<CellId>,
     /// The metric that is compared.
-    pub metric: String,
+    pub metric: MetricReference,
     /// Which verdict holds on which machines, in the order in which verdicts are told.
     pub held: Vec<Held>,
     /// The ratio in the mean over machines, by a random effect of the machine; absent where fewer than two have an interval.
@@ -73,8 +75,8 @@ pub struct MeanRatio {
 
 impl Results {
     /// What each machine found.
-    pub fn rows_across<'a>(&'a self, across: &'a AcrossMachines) -> impl Iterator<Item = &'a Compared> {
-        let of = |cell: &String| self.comparisons.iter().find(|row| row.cell == *cell && row.metric == across.metric);
+    pub fn rows_across<'a>(&'a self, across: &'a AcrossMachines) -> impl Iterator<Item = &'a Comparison> {
+        let of = |cell: &CellId| self.comparisons.iter().find(|row| row.cell == *cell && row.metric == across.metric);
         across.cells.iter().filter_map(of)
     }
 
@@ -90,23 +92,23 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
     if results.machines().is_empty() {
         return Vec::new();
     }
-    let cells: BTreeMap<&str, &Cell> = results.cells.iter().map(|cell| (cell.id.as_str(), cell)).collect();
-    let path = |id: &str| Some(cells.get(id)?.names.clone().without_machine().path());
+    let cells: BTreeMap<CellId, &Cell> = results.cells.iter().map(|cell| (cell.id, cell)).collect();
+    let path = |id: CellId| Some(cells.get(&id)?.names.clone().without_machine().path());
     let mut places: BTreeMap<_, usize> = BTreeMap::new();
-    let mut claims: Vec<Vec<&Compared>> = Vec::new();
+    let mut claims: Vec<Vec<&Comparison>> = Vec::new();
     for row in results.unasked() {
-        let place = *places.entry((path(&row.cell), path(&row.baseline), &row.metric)).or_insert(claims.len());
+        let place = *places.entry((path(row.cell), path(row.baseline), row.metric.key())).or_insert(claims.len());
         if place == claims.len() {
             claims.push(Vec::new());
         }
         claims[place].push(row);
     }
-    let device = |row: &Compared| cells.get(row.cell.as_str()).map(|cell| cell.names.device());
-    let machine = |row: &Compared| device(row).and_then(Device::machine_in);
-    let claim = |rows: &Vec<&Compared>| AcrossMachines {
-        path: path(&rows[0].cell).unwrap_or_default(),
-        cells: rows.iter().map(|row| row.cell.clone()).collect(),
-        metric: rows[0].metric.clone(),
+    let device = |row: &Comparison| cells.get(&row.cell).map(|cell| cell.names.device());
+    let machine = |row: &Comparison| device(row).and_then(Device::machine_in);
+    let claim = |rows: &Vec<&Comparison>| AcrossMachines {
+        path: path(rows[0].cell).unwrap_or_default(),
+        cells: rows.iter().map(|row| row.cell).collect(),
+        metric: rows[0].metric,
         held: Verdict::ALL
             .into_iter()
             .filter_map(|verdict| held(verdict, rows, &machine))
@@ -118,9 +120,9 @@ pub(super) fn across(results: &Results, manifest: &Manifest) -> Vec<AcrossMachin
 }
 
 /// Where a verdict holds; one that is withheld is none.
-fn held<'a>(verdict: Verdict, rows: &[&Compared], machine: &dyn Fn(&Compared) -> Option<&'a str>) -> Option<Held> {
-    let own = |row: &Compared| if row.is_judged() { row.verdict } else { Verdict::default() };
-    let of_it: Vec<&Compared> = rows.iter().copied().filter(|row| own(row) == verdict).collect();
+fn held<'a>(verdict: Verdict, rows: &[&Comparison], machine: &dyn Fn(&Comparison) -> Option<&'a str>) -> Option<Held> {
+    let own = |row: &Comparison| if row.is_judged() { row.verdict } else { Verdict::default() };
+    let of_it: Vec<&Comparison> = rows.iter().copied().filter(|row| own(row) == verdict).collect();
     let machines: Vec<String> = of_it.iter().filter_map(|row| machine(row).map(str::to_owned)).collect();
     let intervals = || of_it.iter().filter_map(|row| row.interval());
     let bound = match (verdict.is_improvement(), verdict.is_regression()) {
@@ -134,11 +136,11 @@ fn held<'a>(verdict: Verdict, rows: &[&Compared], machine: &dyn Fn(&Compared) ->
 /// What the machines of a verdict lack and all others of the comparison have, where its cells are on processors.
 fn without<'a>(
     held: &Held,
-    rows: &[&Compared],
-    device: &dyn Fn(&Compared) -> Option<&'a str>,
+    rows: &[&Comparison],
+    device: &dyn Fn(&Comparison) -> Option<&'a str>,
     manifest: &Manifest,
 ) -> Vec<String> {
-    let is_on_processor = |row: &&Compared| {
+    let is_on_processor = |row: &&Comparison| {
         let is_its_own = |known: &&Device| device(row) == Some(&known.label());
         manifest.experiment.devices.iter().find(is_its_own).is_some_and(Device::is_processor)
     };
@@ -165,8 +167,8 @@ fn lacking(own: &[Vec<String>], others: &[Vec<String>]) -> Vec<String> {
 }
 
 /// By a random effect of the machine on the logarithm of the ratio.
-fn mean(rows: &[&Compared]) -> Option<MeanRatio> {
-    let effect = |row: &&Compared| {
+fn mean(rows: &[&Comparison]) -> Option<MeanRatio> {
+    let effect = |row: &&Comparison| {
         let interval = row.interval().filter(|interval| interval.low > 0.0)?;
         let half = interval.map(f64::ln).half_width();
         // With the quantile of many blocks the error is rather too large than too small.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::estimated::Estimated;
 use super::profile::Profile;
 use crate::diagnosis::Bound;
+use crate::stored::Estimated;
 use crate::summary::{CellShape, OtherLoad};
 use base::code::Severity;
 use experiment::{AxisMap, Load, fields_schema};
-use plan::SkipKind;
+use plan::{CellId, SkipKind};
 use quality::accuracy::Change;
 use quality::fidelity::Fidelity;
 use record::{SearchEnd, Tried, TriedRate};
@@ -39,7 +39,7 @@ pub struct CellLoad {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Identity across records: a hash of its names.
-    pub id: String,
+    pub id: CellId,
     /// Hash of its settings that differ from the defaults, the first 16 digits.
     pub definition: String,
     /// Its names by axis: `model`, `input`, `variant` ...
@@ -58,10 +58,10 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailureSeen>,
     /// Runs that completed.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub completed: u32,
     /// Runs that failed.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub failed: u32,
     /// Items that one inference handles; absent where unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,10 +80,10 @@ pub struct Cell {
     /// Iterations of each sample.
     pub iterations: u32,
     /// The runtime allocated outputs inside the timed region.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
     pub dynamic_outputs: bool,
     /// Runs that were never started, because earlier ones failed alike.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub not_run: u32,
     /// SHA-256 of the file that is run: the model's own, a conversion, or the user's own for this variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,10 +113,10 @@ pub struct Cell {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Vec<f64>>,
     /// Counted samples of all runs.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub samples: u64,
     /// Samples that were left out as late warm-up.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub late_warmup: u64,
     /// What others used of the processors beside its runs; absent where it was no more than a measurement stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,7 +168,7 @@ impl Cell {
     }
 
     /// A cell of which no more is said.
-    pub(super) fn blank(id: String, names: AxisMap<String>, status: Status) -> Self {
+    pub(super) fn blank(id: CellId, names: AxisMap<String>, status: Status) -> Self {
         Cell {
             id,
             definition: String::new(),
@@ -269,7 +269,7 @@ pub struct FailureSeen {
     /// How many runs.
     pub runs: u32,
     /// It failed in the rehearsal, so that the cell was not run.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
     pub rehearsal: bool,
     /// The end of the first failed run's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,7 +280,7 @@ pub struct FailureSeen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlFailure {
     /// The cell that it doubles.
-    pub cell: String,
+    pub cell: CellId,
     #[serde(flatten)]
     pub seen: FailureSeen,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Cell, Compared, Results, Status};
+use super::{Cell, Comparison, Results, Status};
 use base::code::{self, CPU_SHARE_TOLD, Code, Severity};
 use base::metric::{self, Metric, MetricReference, Statistic};
 use experiment::{AccuracyMetric, Axis, AxisMap, Device};
@@ -150,15 +150,13 @@ impl Results {
     }
 
     /// What cells are compared by where nothing is asked.
-    pub fn unasked(&self) -> impl Iterator<Item = &Compared> {
-        let by = MetricReference::UNASKED.map(|metric| metric.key());
-        self.comparisons.iter().filter(move |row| by.contains(&row.metric))
+    pub fn unasked(&self) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().filter(|row| MetricReference::UNASKED.contains(&row.metric))
     }
 
     /// The rows of this metric.
-    pub fn compared_by(&self, metric: MetricReference) -> impl Iterator<Item = &Compared> {
-        let name = metric.key();
-        self.comparisons.iter().filter(move |row| row.metric == name)
+    pub fn compared_by(&self, metric: MetricReference) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().filter(move |row| row.metric == metric)
     }
 }
 

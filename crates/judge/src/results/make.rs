@@ -3,21 +3,22 @@
 use std::collections::BTreeMap;
 
 use super::cell::{Cell, CellLoad, ControlFailure, FailureSeen, Search, Skipped, Status};
-use super::digits::{as_fact, rounded};
 use super::method::Method;
 use super::metrics::{columns, environment, metrics, named, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
 use super::{
-    Budget, Conversion, FORMAT, GateAsked, ItemsRight, KeptNodes, Measured, Results, Rules, remarks, seen, verdicts,
+    Budget, Choice, Comparison, Control, Conversion, FORMAT, Family, GateAsked, GoalCheck, ItemsRight, KeptNodes,
+    Measured, Results, Rules, remarks, seen,
 };
 use crate::compare::Judged;
 use crate::profile::{CellTime, cell_times};
+use crate::stored::{as_fact, rounded};
 use crate::summary::{CONFIDENCE, CellShape, CellSummary, Double, OtherLoad, RunCounts, Summary};
 use base::metric::LATENCY;
 use base::privacy::without_home;
 use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
 use onnx::precision::Kept;
-use plan::{self, Plan};
+use plan::{self, CellId, Plan};
 use quality::fidelity::Fidelity;
 use record::provenance::Provenance;
 use record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
@@ -32,6 +33,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
     let times = cell_times(manifest, latency);
     let references = remarks::other_references(manifest);
+    let comparisons = judged.comparisons.iter().chain(&judged.tails).chain(&judged.memory);
     let mut results = Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),
@@ -85,16 +87,16 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             .collect(),
         codes: seen::codes_of_record(manifest, summary),
         disturbances: summary.disturbances.iter().map(|found| seen::disturbed(plan, found)).collect(),
-        comparisons: verdicts::comparisons(plan, summary, judged),
+        comparisons: comparisons.cloned().map(Comparison::rounded).collect(),
         explanations: explanations(plan, &times),
-        controls: verdicts::controls(plan, summary, judged),
+        controls: controls(plan, summary, judged),
         control_failures: control_failures(plan, summary),
-        detectable_effect: verdicts::detectable_effect(&judged.detectable_effect),
-        efforts: verdicts::efforts(plan, judged),
-        families: verdicts::families(plan, judged),
-        goals: verdicts::goals(plan, judged),
-        choice: verdicts::choice(plan, judged),
-        tradeoffs: verdicts::tradeoffs(plan, judged),
+        detectable_effect: judged.detectable_effect.clone().rounded(),
+        efforts: judged.efforts.clone(),
+        families: judged.families.iter().map(|it| Family { p: it.p.map(rounded), ..it.clone() }).collect(),
+        goals: judged.goals.iter().cloned().map(GoalCheck::rounded).collect(),
+        choice: judged.choice.clone().map(Choice::rounded),
+        tradeoffs: judged.tradeoffs.clone(),
         items_right: items_right(manifest),
         conversions: conversions(manifest),
         tables: manifest.experiment.tables.clone(),
@@ -104,6 +106,26 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     };
     results.across = super::across::across(&results, manifest);
     results
+}
+
+/// Controls with the runs of the doubles.
+fn controls(plan: &Plan, summary: &Summary, judged: &Judged) -> Vec<Control> {
+    let is_merged = plan.groups.iter().any(|group| group.part > 0);
+    let place = |id: CellId| plan.cells.iter().position(|cell| cell.id == id);
+    let one = |control: &Control| {
+        let cell = place(control.cell);
+        let double = summary.doubles.iter().find(|double| Some(double.cell) == cell);
+        let runs = |arm: Option<&CellSummary>| arm.map(|arm| columns(arm, &[])).unwrap_or_default();
+        let speaks_for = |other: &usize| cell.is_some_and(|cell| plan.speaks_for(cell, *other));
+        let cells = (0..plan.cells.len()).filter(|_| is_merged).filter(speaks_for);
+        Control {
+            cells: cells.map(|other| plan.cells[other].id).collect(),
+            runs: runs(double.map(|double| &double.summary)),
+            twin_runs: runs(double.and_then(|double| double.twin.as_ref())),
+            ..control.clone().rounded()
+        }
+    };
+    judged.controls.iter().map(one).collect()
 }
 
 /// Where each library was found.
@@ -143,7 +165,7 @@ pub fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
         GateAsked {
             metric: gate.metric.key(),
             worse_by: gate.worse_by,
-            cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id.to_string()).collect()),
+            cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id).collect()),
         }
     };
     experiment.gate.iter().map(one).collect()
@@ -156,7 +178,7 @@ fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
         let scored = plan.cells.get(known.cell as usize);
         let alike =
             plan.runnable().filter(|(_, cell)| scored.is_some_and(|scored| cell.differs_in_input_alone(scored)));
-        let cells: Vec<String> = alike.map(|(_, cell)| cell.id.to_string()).collect();
+        let cells: Vec<CellId> = alike.map(|(_, cell)| cell.id).collect();
         let row = |(metric, right): (&String, &String)| ItemsRight {
             cells: cells.clone(),
             metric: metric.clone(),
@@ -186,7 +208,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
     let latency = summary.latency.as_ref();
     let accuracy = manifest.accuracy_of(cell);
     Cell {
-        id: cell.id.to_string(),
+        id: cell.id,
         definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
         names: AxisMap::of(|axis| names[axis].to_owned()),
         group: cell.group,
@@ -268,9 +290,9 @@ fn status(is_skipped: bool, runs: RunCounts) -> Status {
 /// Why runs of the doubles failed, which a cell's own runs do not tell.
 fn control_failures(plan: &Plan, summary: &Summary) -> Vec<ControlFailure> {
     let of_double = |double: &Double| {
-        let cell = plan.cells.get(double.cell).map(|cell| cell.id.to_string()).unwrap_or_default();
+        let cell = plan.cells[double.cell].id;
         let seen = failures(&double.summary).into_iter().chain(double.twin.iter().flat_map(failures));
-        seen.map(|seen| ControlFailure { cell: cell.clone(), seen }).collect::<Vec<_>>()
+        seen.map(|seen| ControlFailure { cell, seen }).collect::<Vec<_>>()
     };
     summary.doubles.iter().flat_map(of_double).collect()
 }

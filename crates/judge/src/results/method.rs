@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::estimated::Estimated;
+use crate::stored::Estimated;
 use base::metric::MetricReference;
 use base::quantity::Nanos;
 use experiment::{
     Aa, Axis, Backend, Boundary, Cache, Completion, Design, Device, DeviceIndex, Measure, Provider, Stop, Warmup,
 };
+use plan::CellId;
 use record::{Disturbed, Manifest, Trial};
 use statistics::Verdict;
 
@@ -52,7 +53,7 @@ pub struct Method {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub together: Vec<Together>,
     /// `compare.aa: off`: identical arms were not measured.
-    #[serde(skip_serializing_if = "super::is_false")]
+    #[serde(skip_serializing_if = "crate::stored::is_false")]
     pub without_control: bool,
     /// Selectors of `matrix` that matched nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,9 +78,8 @@ pub struct Together {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BesideOthers {
     /// Id of the cell.
-    pub cell: String,
+    pub cell: CellId,
     /// As goals name it.
-    #[schemars(with = "String")]
     pub metric: MetricReference,
     /// The value beside others over that alone.
     pub ratio: Estimated,
@@ -92,7 +92,7 @@ impl Together {
     pub fn of(manifest: &Manifest, trial: &Trial) -> Self {
         let label = |device: &DeviceIndex| manifest.experiment.devices.get(device.place()).map(Device::label);
         let tried = |known: &Disturbed| {
-            let cell = manifest.plan.cells.get(known.cell as usize)?.id.to_string();
+            let cell = manifest.plan.cells.get(known.cell as usize)?.id;
             let Disturbed { metric, ratio, verdict, .. } = *known;
             Some(BesideOthers { cell, metric, ratio: Estimated::of(ratio), verdict })
         };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::digits::{as_fact, rounded, to_digits};
-use super::estimated::Estimated;
+use crate::stored::Estimated;
+use crate::stored::{as_fact, rounded, to_digits};
 use crate::summary::{CellSummary, MetricSummary, Spread};
 use base::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use experiment::Experiment;

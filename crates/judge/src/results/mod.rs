@@ -9,10 +9,7 @@
 
 mod across;
 mod cell;
-mod digits;
-mod estimated;
 mod format2;
-mod judged;
 mod layout;
 mod lookup;
 mod make;
@@ -25,7 +22,6 @@ mod reference;
 mod remarks;
 mod seen;
 mod tidy;
-mod verdicts;
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -36,28 +32,32 @@ use base::code::Severity;
 use base::metric::Difference;
 use base::quantity::Nanos;
 use experiment::TableSpec;
+use plan::CellId;
 use quality::accuracy::item_bits;
 use record::provenance::Provenance;
 
-pub use crate::compare::choose::Doubt;
-pub use crate::compare::{GoalOutcome, Unfit, Withheld};
+pub use crate::compare::choose::{
+    BoundCheck, BoundOutcome, BoundedCell, Choice, Contest, Doubt, Entrant, FailedControl, Standing,
+};
+pub use crate::compare::control::{Control, ControlOutcome, DetectableEffect};
+pub use crate::compare::need::{Effort, Stopped};
+pub use crate::compare::pareto::{FrontierPlace, Point, Tradeoff};
+pub use crate::compare::{Comparison, Family, GoalCheck, GoalOutcome, Reason, Unfit, Withheld};
 pub use crate::diagnosis::Bound;
-pub use crate::profile::{Arena, DROWNED, INFLATED, Memory, group as operator_group};
+pub use crate::profile::{
+    Arena, DROWNED, Explanation, INFLATED, Memory, NodeDifference, OperatorDifference, group as operator_group,
+};
+pub use crate::stored::{Estimated, interval};
 pub use crate::summary::{CellShape, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
-pub use estimated::{Estimated, interval};
-pub use judged::{
-    BoundFound, Bounded, Choice, Compared, Contest, Control, ControlOutcome, DetectableEffect, Effort, Entrant,
-    FailedControl, Family, GoalFound, Kept, Point, Standing, Tradeoff, TradeoffPlace,
-};
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};
 pub use outline::{Wanted, outline};
 pub(crate) use profile::changes as operator_changes;
-pub use profile::{Explained, NodeDifference, NodeShown, OperatorDifference, OperatorTime, Profile};
+pub use profile::{NodeShown, OperatorTime, Profile};
 pub use read::{parse, read};
 pub use reference::reference_markdown;
 pub use seen::Disturbed;
@@ -99,13 +99,13 @@ pub struct Results {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<Disturbed>,
     /// Each cell against its baseline, by metric.
-    pub comparisons: Vec<Compared>,
+    pub comparisons: Vec<Comparison>,
     /// The comparisons that several machines of a merged record made, without their machine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub across: Vec<AcrossMachines>,
     /// Where the differences of latencies come from, of comparisons whose cells were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub explanations: Vec<Explained>,
+    pub explanations: Vec<Explanation>,
     /// Identical arms against each other.
     pub controls: Vec<Control>,
     /// Why runs of controls failed.
@@ -122,7 +122,7 @@ pub struct Results {
     pub families: Vec<Family>,
     /// The promises of the specification.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub goals: Vec<GoalFound>,
+    pub goals: Vec<GoalCheck>,
     /// The answer: what is best, by the question of the specification or by speed; absent where nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
@@ -162,16 +162,16 @@ pub struct Conversion {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<KeptNodes>,
     /// `Cast` nodes added.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub casts: u64,
     /// Nodes added that quantise or dequantise.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub quantize_nodes: u64,
     /// Elements of weights that are stored in the new precision.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub weights_converted: u64,
     /// Elements of floating-point weights that stay as they were.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub weights_kept: u64,
     /// What else is worth knowing, sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -193,7 +193,7 @@ pub struct KeptNodes {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ItemsRight {
     /// Ids of the cells: those of one variant on one device, whatever their input.
-    pub cells: Vec<String>,
+    pub cells: Vec<CellId>,
     /// The stored name of the metric.
     pub metric: String,
     /// Items.
@@ -248,12 +248,12 @@ impl Results {
     }
 
     /// Which items each cell gets right, by id of the cell and stored name of the metric.
-    pub(crate) fn items_right(&self) -> HashMap<(&str, &str), Vec<bool>> {
+    pub(crate) fn items_right(&self) -> HashMap<(CellId, &str), Vec<bool>> {
         let mut found = HashMap::new();
         for row in &self.items_right {
             let Some(right) = item_bits::read(&row.right, row.items) else { continue };
             for cell in &row.cells {
-                found.insert((cell.as_str(), row.metric.as_str()), right.clone());
+                found.insert((*cell, row.metric.as_str()), right.clone());
             }
         }
         found
@@ -266,7 +266,7 @@ pub struct Measured {
     /// Every run of the plan has its outcome.
     pub complete: bool,
     /// A quick look, which is never a side of a comparison.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
     pub quick: bool,
     /// What narrowed the record to less than the specification: `--runs 3`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -348,21 +348,13 @@ pub struct Rules {
 /// A metric that may not become worse from one commit to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateAsked {
-    /// The metric, as users name it.
+    /// The metric, as users name it; of a later version it may be one that is not known.
     pub metric: String,
     /// By how much it may be worse.
     pub worse_by: Difference,
     /// Ids of the cells that it speaks of; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cells: Option<Vec<String>>,
-}
-
-fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
-    *number == N::default()
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
+    pub cells: Option<Vec<CellId>>,
 }
 
 /// The JSON Schema of the file, as committed in `schemas/results.schema.json`.

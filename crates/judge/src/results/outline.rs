@@ -11,6 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use super::{Cell, Estimated, FORMAT, Measured, Results, Status, parse};
 use base::metric::Metric;
 use experiment::{Axis, AxisMap};
+use plan::CellId;
 use record::StoreError;
 use record::provenance::Provenance;
 
@@ -125,7 +126,7 @@ impl<'de> Visitor<'de> for OneCell<'_> {
         while let Some(key) = fields.next_key::<String>()? {
             match (key.as_str(), Axis::of_singular(&key)) {
                 (_, Some(axis)) => names[axis] = Some(fields.next_value()?),
-                ("id", _) => id = Some(fields.next_value::<String>()?),
+                ("id", _) => id = Some(fields.next_value::<CellId>()?),
                 ("status", _) => status = Some(fields.next_value::<Status>()?),
                 ("batch", _) => batch = fields.next_value::<Option<u64>>()?,
                 // Whether its numbers mean anything.

@@ -1,25 +1,21 @@
 //! Profiles -> where the time goes, of each cell by operator and of each comparison, as it is stored.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::digits::rounded;
-use super::estimated::Estimated;
 use crate::profile::{
-    CellTime, Difference, Explanation, Memory, Operator, Part, explain, group, macs, memory, operators,
+    CellTime, Explanation, Memory, OTHERS, Operator, OperatorDifference, Part, explain, group, macs, memory, operators,
 };
+use crate::stored::Estimated;
+use crate::stored::rounded;
 use plan::{Cell, Plan};
 use record::{Manifest, Stream};
 use statistics::moments::mean;
 
 /// Operators of a cell that have a row of their own; the others are one.
 const MOST_OPERATORS: usize = 30;
-
-/// What all operators without a row are called.
-const OTHERS: &str = "others";
 
 /// Nodes of a cell that are named; the record has all.
 const MOST_NODES: usize = 10;
@@ -47,7 +43,7 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<f64>,
     /// Nodes of operators that are only handed to a device, so that their times are in `between`.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub handed_over: u64,
     /// By operator, the longest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -94,7 +90,7 @@ pub struct OperatorTime {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roofline_share: Option<f64>,
     /// Bytes of their outputs in an inference.
-    #[serde(default, skip_serializing_if = "super::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::stored::is_zero")]
     pub output_bytes: u64,
 }
 
@@ -115,74 +111,6 @@ pub struct NodeShown {
     /// Multiply-accumulates of an inference; absent where unknown, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub macs: Option<u64>,
-}
-
-/// Where the difference of the latencies of a cell and its baseline comes from. The rows and `between` add up to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Explained {
-    /// Id of the cell.
-    pub cell: String,
-    /// Id of its baseline.
-    pub baseline: String,
-    /// The latency of the cell less that of its baseline, in nanoseconds.
-    pub difference_ns: f64,
-    /// The same in the plain processes of the profile: an independent look at the difference.
-    pub seen_again_ns: f64,
-    /// The part of it that is in operators; absent where there is no difference.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explained: Option<f64>,
-    /// By operator, the largest first; the last may be all others together.
-    pub rows: Vec<OperatorDifference>,
-    /// What is in no operator whose time is known on both sides.
-    pub between: Estimated,
-    /// By node, the ten largest; one without a name is all nodes together that one side alone has.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<NodeDifference>,
-}
-
-impl Explained {
-    /// A part of this size is about all of it.
-    const MOST: RangeInclusive<f64> = 0.8..=1.25;
-
-    /// Whether plain processes of the profile differ by about as much, which no row is scaled by.
-    pub fn is_seen_again(&self) -> bool {
-        Explained::MOST.contains(&(self.seen_again_ns / self.difference_ns))
-    }
-
-    /// Whether operators hold about all of a difference that was seen again: then they are the reason.
-    pub fn is_reason(&self) -> bool {
-        self.is_seen_again() && self.explained.is_some_and(|share| Explained::MOST.contains(&share))
-    }
-}
-
-/// What a node adds to a latency, or saves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NodeDifference {
-    /// Its path in the cell; absent for all nodes together that have no partner on the other side.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// Its path in the baseline, where that is another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline_path: Option<String>,
-    /// Its operator in the cell; empty where there is no path.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub operator: String,
-    /// Nodes of the baseline, and of the cell.
-    pub nodes: [u64; 2],
-    /// The cell's time less the baseline's, in nanoseconds of an inference.
-    pub difference: Estimated,
-}
-
-/// What an operator adds to a latency, or saves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OperatorDifference {
-    /// What it is called on both sides: `Conv`, or `Conv, QLinearConv`; absent for all others together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operator: Option<String>,
-    /// Nodes of the baseline, and of the cell.
-    pub nodes: [u64; 2],
-    /// The cell's time less the baseline's, in nanoseconds of an inference.
-    pub difference: Estimated,
 }
 
 /// What the machine can do at most for a cell (method 5.6).
@@ -325,18 +253,6 @@ impl OperatorTime {
     }
 }
 
-impl OperatorDifference {
-    /// Its name.
-    pub fn name(&self) -> &str {
-        self.operator.as_deref().unwrap_or(OTHERS)
-    }
-
-    /// Its name in short: `Conv` of `Conv, QLinearConv`.
-    pub fn in_short(&self) -> &str {
-        self.name().split(", ").next().unwrap_or(OTHERS)
-    }
-}
-
 /// Two independent estimates, the second with this sign.
 fn sum(one: Estimated, other: Estimated, sign: f64) -> Estimated {
     let half = |of: Estimated| Some((of.high? - of.low?) / 2.0);
@@ -347,54 +263,9 @@ fn sum(one: Estimated, other: Estimated, sign: f64) -> Estimated {
 }
 
 /// The comparisons of which both sides were profiled.
-pub(super) fn explanations(plan: &Plan, times: &[CellTime<'_>]) -> Vec<Explained> {
+pub(super) fn explanations(plan: &Plan, times: &[CellTime<'_>]) -> Vec<Explanation> {
     let of = |cell: usize| times.iter().find(|time| time.cell == cell);
-    let id = |cell: usize| Some(plan.cells.get(cell)?.id.to_string());
-    let explained = |(baseline, cell)| {
-        let found = explain(of(baseline)?, of(cell)?)?;
-        Some(explained([id(baseline)?, id(cell)?], &found))
-    };
+    let id = |cell: usize| Some(plan.cells.get(cell)?.id);
+    let explained = |(baseline, cell)| explain(of(baseline)?, of(cell)?, [id(baseline)?, id(cell)?]);
     plan.pairs().filter_map(explained).collect()
-}
-
-fn explained([baseline, cell]: [String; 2], found: &Explanation) -> Explained {
-    let row = |row: &Difference| OperatorDifference {
-        operator: Some(row.operator.clone()),
-        nodes: row.nodes,
-        difference: Estimated::of(row.difference),
-    };
-    let mut rows: Vec<OperatorDifference> = found.rows.iter().take(MOST_OPERATORS).map(row).collect();
-    if let Some(rest) = found.rows.get(MOST_OPERATORS..).filter(|rest| !rest.is_empty()) {
-        let value = rest.iter().map(|row| row.difference.value).sum();
-        let nodes = [0, 1].map(|side| rest.iter().map(|row| row.nodes[side]).sum());
-        let difference = Estimated { value: rounded(value), low: None, high: None, n: 0, supported: None };
-        rows.push(OperatorDifference { operator: None, nodes, difference });
-    }
-    Explained {
-        cell,
-        baseline,
-        difference_ns: rounded(found.difference_ns),
-        seen_again_ns: rounded(found.seen_again_ns),
-        explained: Some(found.explained).filter(|share| share.is_finite()).map(rounded),
-        rows,
-        between: Estimated::of(found.between),
-        nodes: found
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(place, node)| *place < MOST_NODES || node.paths.is_none())
-            .map(|(_, node)| of_node(node))
-            .collect(),
-    }
-}
-
-fn of_node(found: &crate::profile::NodeDifference) -> NodeDifference {
-    let [before, after] = found.paths.as_ref().map_or([None, None], |paths| paths.each_ref().map(Some));
-    NodeDifference {
-        path: after.cloned(),
-        baseline_path: before.filter(|before| Some(*before) != after).cloned(),
-        operator: found.operator.clone(),
-        nodes: found.nodes,
-        difference: Estimated::of(found.difference),
-    }
 }

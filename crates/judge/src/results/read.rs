@@ -5,12 +5,13 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Cell, FILE, FORMAT, Results, format2};
+use super::{Cell, Control, FILE, FORMAT, FrontierPlace, Results, format2};
 use base::conflict::has_conflict;
 use base::metric::{self, MetricReference, Unit};
 use base::name::is_entry_name;
 use base::printable::printable;
 use base::quantity::Ratio;
+use plan::CellId;
 use reading::plain_file;
 use record::{Manifest, StoreError};
 
@@ -66,6 +67,7 @@ fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
         Some(reason) => Err(StoreError::DamagedReport { path: path.to_owned(), reason }),
         None => {
             leave_out_rows_without_cells(&mut results);
+            results.controls = results.controls.into_iter().map(Control::judged_again).collect();
             Ok(results)
         }
     }
@@ -74,7 +76,7 @@ fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
 /// The first thing that no perfrun writes: an invalid name, a margin or confidence outside of 0 to 1, a cell that is listed
 /// twice.
 fn problem(results: &Results) -> Option<String> {
-    let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name).chain([&cell.id]));
+    let names = results.cells.iter().flat_map(|cell| cell.names.iter().map(|(_, name)| name));
     // A merged record has several machines.
     let machines = results.provenance.machine.split(Manifest::BETWEEN_MACHINES);
     let names = names.chain([&results.experiment, &results.record]).map(String::as_str);
@@ -89,7 +91,7 @@ fn problem(results: &Results) -> Option<String> {
         return Some(format!("{value:e} stands in its rules where there must be a share of 1"));
     }
     let mut known = HashSet::new();
-    let twice = results.cells.iter().map(|cell| cell.id.as_str()).find(|id| !known.insert(*id));
+    let twice = results.cells.iter().map(|cell| cell.id).find(|id| !known.insert(*id));
     twice.map(|cell| format!("the cell {cell} is listed twice"))
 }
 
@@ -150,17 +152,19 @@ fn inverted(low: Option<f64>, high: Option<f64>) -> Option<String> {
 
 /// Whoever takes cells out of a file leaves what was said about them.
 fn leave_out_rows_without_cells(results: &mut Results) {
-    let known: HashSet<String> = results.cells.iter().map(|cell| cell.id.clone()).collect();
+    let known: HashSet<CellId> = results.cells.iter().map(|cell| cell.id).collect();
     let mut missing = BTreeSet::new();
-    let mut is_known = |cell: &String| known.contains(cell) || (missing.insert(cell.clone()), false).1;
+    let mut is_known = |cell: &CellId| known.contains(cell) || (missing.insert(*cell), false).1;
     results.comparisons.retain(|row| is_known(&row.cell) & is_known(&row.baseline));
     results.controls.retain(|row| is_known(&row.cell));
     results.efforts.retain(|row| row.cells.iter().all(&mut is_known));
     results.families.retain(|row| row.cells.iter().all(&mut is_known));
-    results.goals.retain(|goal| goal.cells.iter().all(|found| is_known(&found.cell)));
+    results.goals.retain(|goal| goal.check.cells.iter().all(|found| is_known(&found.cell)));
     for tradeoff in &mut results.tradeoffs {
         tradeoff.points.retain_mut(|point| {
-            point.by.retain(&mut is_known);
+            if let FrontierPlace::Dominated { by } = &mut point.place {
+                by.retain(&mut is_known);
+            }
             is_known(&point.cell)
         });
     }

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::RecordCode;
 use super::cell::CodeSeen;
-use super::digits::rounded;
+use crate::stored::rounded;
 use crate::summary::{CellSummary, Disturbance, Summary, record_codes};
 use base::privacy::without_home;
-use plan::Plan;
+use plan::{CellId, Plan};
 use record::Manifest;
 
 /// Something on the machine that was above its limit in some runs.
@@ -32,8 +32,8 @@ pub struct Disturbed {
     /// The largest value of a run.
     pub worst: f64,
     /// Id of the cell whose run met it.
-    #[serde(default)]
-    pub worst_cell: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_cell: Option<CellId>,
     /// The code that these runs carry.
     pub code: String,
 }
@@ -47,7 +47,7 @@ pub(super) fn disturbed(plan: &Plan, found: &Disturbance) -> Disturbed {
         typical: rounded(found.typical),
         median: rounded(found.median),
         worst: rounded(found.worst),
-        worst_cell: plan.cells.get(found.worst_cell).map(|cell| cell.id.to_string()).unwrap_or_default(),
+        worst_cell: plan.cells.get(found.worst_cell).map(|cell| cell.id),
         code: found.code.into(),
     }
 }

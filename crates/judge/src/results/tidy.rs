@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Cell, Compared, Results, beside};
+use super::{Cell, Comparison, Reason, Results, beside};
 use experiment::Axis;
+use plan::CellId;
 use statistics::planning::MINIMUM_RUNS;
 use table::{Table, TableError, Values};
 
@@ -31,16 +32,17 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         };
         rows.iter().map(of_row).collect::<Vec<Option<f64>>>().into()
     };
-    let cell = [("experiment", vec![results.experiment.clone(); rows.len()].into()), ("cell", name(&|cell| &cell.id))];
+    let cell = [
+        ("experiment", vec![results.experiment.clone(); rows.len()].into()),
+        ("cell", rows.iter().map(|(cell, ..)| cell.id.to_string()).collect::<Vec<String>>().into()),
+    ];
     let names = Axis::ALL.map(|axis| (axis.singular(), name(&|cell| &cell.names[axis])));
     // Of the verdicts, that on the metric itself.
-    let mut judged: HashMap<(&str, String), &Compared> = HashMap::new();
-    for row in &results.comparisons {
-        judged.extend(row.reference().map(|reference| ((row.cell.as_str(), reference.column()), row)));
-    }
-    let compared = |of: &dyn Fn(&Cell, &Compared) -> String| -> Values {
+    let judged: HashMap<(CellId, String), &Comparison> =
+        results.comparisons.iter().map(|row| ((row.cell, row.metric.column()), row)).collect();
+    let compared = |of: &dyn Fn(&Cell, &Comparison) -> String| -> Values {
         let of_row = |(cell, metric, _): &(&Cell, &String, _)| {
-            judged.get(&(cell.id.as_str(), (*metric).clone())).map(|row| of(cell, row)).unwrap_or_default()
+            judged.get(&(cell.id, (*metric).clone())).map(|row| of(cell, row)).unwrap_or_default()
         };
         rows.iter().map(of_row).collect::<Vec<String>>().into()
     };
@@ -59,12 +61,9 @@ pub fn tidy(results: &Results) -> Result<Table, TableError> {
         (
             "withheld",
             compared(&|cell, row| {
-                let is_withheld = row.withheld().is_some() || row.reason == "too_few_blocks";
-                match (cell.outputs_differ(), is_withheld) {
-                    (true, _) => "outputs_differ".to_owned(),
-                    (false, true) => row.reason.clone(),
-                    (false, false) => String::new(),
-                }
+                let reason =
+                    matches!(row.reason, Reason::Withheld(_) | Reason::TooFewBlocks).then(|| row.reason.name());
+                if cell.outputs_differ() { "outputs_differ".to_owned() } else { reason.unwrap_or_default() }
             }),
         ),
     ];

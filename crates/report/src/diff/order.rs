@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::is_headline;
 use base::metric::MetricReference;
 use judge::diff::{Diff, Held, Reason, Row};
+use plan::CellId;
 use statistics::Verdict;
 
 /// How soon a row is told.
@@ -61,15 +62,14 @@ pub(super) struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Every difference, every row that a gate asks for, and the latency of every cell; the first part has at most so many.
     pub(super) fn of(diff: &'a Diff, most: usize) -> Self {
-        let latency: HashMap<&str, Option<Verdict>> = diff
+        let latency: HashMap<CellId, Option<Verdict>> = diff
             .rows
             .iter()
             .filter(|row| row.asked == MetricReference::LATENCY && (row.baseline.is_some() || row.candidate.is_some()))
-            .map(|row| (row.cell.as_str(), row.verdict))
+            .map(|row| (row.cell, row.verdict))
             .collect();
         // A tail that says what the median says is no news.
-        let is_news =
-            |row: &Row| !row.metric.statistic.is_tail() || latency.get(row.cell.as_str()) != Some(&row.verdict);
+        let is_news = |row: &Row| !row.metric.statistic.is_tail() || latency.get(&row.cell) != Some(&row.verdict);
         // What is the same in every run is the same at every input.
         let mut told = HashSet::new();
         let mut is_told = |row: &Row| {
@@ -86,7 +86,7 @@ impl<'a> Shown<'a> {
         let urgent = rows.iter().take_while(|row| Urgency::of(row) <= Urgency::LAST_OF_FIRST).count();
         let rest = rows.split_off(urgent.min(most));
         let mut seen = HashSet::new();
-        let unchanged = unchanged.into_iter().filter(|row| seen.insert(row.cell.as_str())).collect();
+        let unchanged = unchanged.into_iter().filter(|row| seen.insert(row.cell)).collect();
         Shown { first: rows, rest, unchanged }
     }
 

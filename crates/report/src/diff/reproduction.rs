@@ -82,7 +82,7 @@ fn headline(of: &Reproduction) -> String {
 
 fn side(of: &SideSeen) -> String {
     let day = of.measured.as_deref().and_then(|time| time.get(..10)).map(str::to_owned);
-    let grade = of.grade.as_ref().map(|grade| format!("grade {grade}"));
+    let grade = of.grade.map(|grade| format!("grade {}", grade.letter()));
     list_of([Some(of.machine.clone()), day, grade, Some(format!("record {}", of.record))])
 }
 

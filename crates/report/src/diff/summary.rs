@@ -202,7 +202,7 @@ fn least_told(spread: f64) -> f64 {
 /// How it was judged.
 pub(super) fn method(diff: &Diff) -> Vec<String> {
     let together = diff.blocks.map(|blocks| {
-        let grade = diff.candidate.grade.as_deref().map_or(String::new(), |grade| format!(", grade {grade}"));
+        let grade = diff.candidate.grade.map_or(String::new(), |grade| format!(", grade {}", grade.letter()));
         let control = diff.controls.iter().map(|outcome| format!(" Control: {}.", outcome.name())).collect::<String>();
         let blocks = count(blocks as u64, "block");
         format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
@@ -233,6 +233,6 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
 
 fn side(side: &SideSeen) -> String {
     let when = side.measured.as_deref().and_then(|time| time.get(..10)).unwrap_or("date unknown");
-    let grade = side.grade.as_deref().map_or("no grade".to_owned(), |grade| format!("grade {grade}"));
+    let grade = side.grade.map_or("no grade".to_owned(), |grade| format!("grade {}", grade.letter()));
     format!("{} ({when}, {}, {grade})", side.name, side.machine)
 }

@@ -2,7 +2,7 @@
 
 use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use base::metric::{Difference, MetricReference, Unit};
-use judge::results::Compared;
+use judge::results::Comparison;
 use statistics::interval::Interval;
 
 /// `2.67x [2.64, 2.70]`: two decimals, one from 10 on, none from 100 on; one more where these would hide the interval, or
@@ -50,7 +50,7 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
 /// the reason, where a verdict is withheld.
-pub fn speedup(row: &Compared) -> String {
+pub fn speedup(row: &Comparison) -> String {
     let ratio = judged_ratio(row.ratio, row.interval(), row.margin);
     let word = verdict_of(row);
     match row.withheld() {
@@ -62,8 +62,8 @@ pub fn speedup(row: &Compared) -> String {
 }
 
 /// The verdict of a row in the metric's own words.
-pub fn verdict_of(row: &Compared) -> &'static str {
-    verdict_word(&row.reference().unwrap_or(MetricReference::LATENCY), row.verdict)
+pub fn verdict_of(row: &Comparison) -> &'static str {
+    verdict_word(&row.metric, row.verdict)
 }
 
 /// `-48 % [-50, -46]`: a relative change with its interval, with as many decimals as tell its ends apart.

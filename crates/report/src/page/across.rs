@@ -4,9 +4,9 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section};
 use crate::format::{p_value, ratio, speedup, verdict_word};
 use crate::plots::Plots;
-use base::metric::MetricReference;
 use base::wording::list;
 use judge::results::{AcrossMachines, Held, MeanRatio, Results};
+use plan::CellId;
 use statistics::interval::Interval;
 use statistics::random_effects::LEAST_MACHINES_TO_PREDICT;
 
@@ -30,7 +30,7 @@ pub(super) fn lines(results: &Results) -> Vec<String> {
 fn held_words(across: &AcrossMachines, held: &Held) -> String {
     let word = match held.verdict.is_open() {
         true => "undecided",
-        false => verdict_word(&across.metric.parse().unwrap_or(MetricReference::LATENCY), held.verdict),
+        false => verdict_word(&across.metric, held.verdict),
     };
     let (count, of) = (held.machines.len(), across.cells.len());
     let on = match count {
@@ -71,8 +71,8 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
     for machine in &machines {
         let meaning = format!("speed-up on {machine} with its interval, and the verdict");
         table.add(TableColumn::number(*machine).of(meaning), |across| {
-            let of = |id: &str| reader.cell(id).and_then(|cell| experiment::Device::machine_in(cell.names.device()));
-            let row = results.rows_across(across).find(|row| of(&row.cell) == Some(machine))?;
+            let of = |id: CellId| reader.cell(id).and_then(|cell| experiment::Device::machine_in(cell.names.device()));
+            let row = results.rows_across(across).find(|row| of(row.cell) == Some(machine))?;
             Some(TableCell::number(speedup(row), row.ratio))
         });
     }

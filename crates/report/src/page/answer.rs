@@ -15,8 +15,8 @@ use base::code::Code;
 use base::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use base::wording::{capitalized, count, list};
 use experiment::Axis;
-use judge::results::{Cell, Choice, Compared, Contest, Standing, Unfit, beside};
-use plan::SkipKind;
+use judge::results::{Cell, Choice, Comparison, Contest, Reason, Standing, Unfit, beside};
+use plan::{CellId, SkipKind};
 use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
 
@@ -88,7 +88,7 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
     if let Some(failed) = &choice.failed_control {
         let note = format!(
             "Nothing is claimed: two identical arms of {} differed by {}, beyond the margin, so other differences may have the same cause. Check for other load and the warnings, and measure again.",
-            reader.path(&failed.cell),
+            reader.path(failed.cell),
             percent(failed.difference)
         );
         return Answer { note: Some(note), ..Answer::default() };
@@ -112,10 +112,10 @@ fn not_compared(reader: &Reader<'_>) -> String {
         // Before format 3 an answer was stored where one was asked for.
         return "These results of an earlier perfrun hold verdicts and no answer: see the table.".to_owned();
     }
-    let takes = |cell: &&Cell| Some(format!("{} takes {}", reader.short_path(&cell.id), keeps(reader, cell)?));
+    let takes = |cell: &&Cell| Some(format!("{} takes {}", reader.short_path(cell.id), keeps(reader, cell)?));
     let none = results.cells.iter().filter_map(|cell| Some((cell, cell.skipped.as_ref()?)));
     let none = none.filter(|(_, skipped)| skipped.code == SkipKind::Rate);
-    let none = none.map(|(cell, skipped)| format!("{}: {}", reader.short_path(&cell.id), skipped.reason));
+    let none = none.map(|(cell, skipped)| format!("{}: {}", reader.short_path(cell.id), skipped.reason));
     let rates: Vec<String> = runnable.iter().filter_map(takes).chain(none).collect();
     if !rates.is_empty() {
         return format!("{}.", rates.join("; "));
@@ -156,11 +156,11 @@ fn end(contest: &Contest) -> End {
 
 impl<'a> Reader<'a> {
     /// The ids of what the answer names.
-    pub(super) fn best(&self) -> HashSet<&'a str> {
+    pub(super) fn best(&self) -> HashSet<CellId> {
         let contests = self.results.choice.iter().flat_map(|choice| &choice.contests);
         // Where nothing is told apart, nothing is marked.
         let named = contests.filter(|contest| is_named(contest));
-        named.flat_map(|contest| contest.best.iter().map(String::as_str)).collect()
+        named.flat_map(|contest| contest.best.iter().copied()).collect()
     }
 }
 
@@ -179,13 +179,13 @@ struct Held<'a> {
     choice: String,
     left_out: String,
     /// What decided: the metric of a broken tie, else the verdict against whom, and why none is given.
-    ground: (Option<&'a str>, Option<Verdict>, String),
+    ground: (Option<MetricReference>, Option<Verdict>, String),
     contests: Vec<Names<'a>>,
 }
 
 impl<'a> Held<'a> {
     fn of(reader: &'a Reader<'a>, choice: &Choice, contest: &'a Contest) -> Self {
-        let all: Vec<&Cell> = contest.entrants.iter().filter_map(|entrant| reader.cell(&entrant.cell)).collect();
+        let all: Vec<&Cell> = contest.entrants.iter().filter_map(|entrant| reader.cell(entrant.cell)).collect();
         let cells: Vec<&Cell> = all.iter().copied().filter(|cell| cell.is_run()).collect();
         let names = Names { contest, cells, reader };
         let shared = |axis: Axis| {
@@ -230,7 +230,7 @@ impl<'a> Held<'a> {
         let reason = match self.contests.as_slice() {
             [names] => {
                 let told = names.told().filter(|row| row.verdict.is_improvement());
-                told.and_then(|row| profile::reason(reader, &row.cell, &row.baseline))
+                told.and_then(|row| profile::reason(reader, row.cell, row.baseline))
             }
             _ => None,
         };
@@ -268,10 +268,13 @@ fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
 
 fn superlative(choice: &Choice) -> &'static str {
     let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
-    if choice.unasked && evidence.peek().is_some() && evidence.all(|row| row.metric == LARGEST_RATE.stem()) {
+    if choice.unasked
+        && evidence.peek().is_some()
+        && evidence.all(|row| row.metric == MetricReference::of(&LARGEST_RATE))
+    {
         return "Largest rate";
     }
-    let Ok(best) = choice.metric.parse::<MetricReference>() else { return "Best" };
+    let best = choice.best;
     match (best.unit(), best.metric.direction) {
         _ if best.statistic.is_scatter() => "Best",
         (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => "Fastest",
@@ -283,28 +286,33 @@ fn superlative(choice: &Choice) -> &'static str {
 /// `int8`, `int8 or fp32`, `undecided: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
 fn chosen(choice: &Choice, names: &Names<'_>) -> String {
     let contest = names.contest;
-    let is_doubtful = |id: &&String| names.standing(id).is_some_and(|entrant| entrant.standing == Standing::InDoubt);
-    let (doubtful, kept): (Vec<&String>, Vec<&String>) = contest.best.iter().partition(is_doubtful);
-    let bound = doubtful.first().and_then(|id| names.standing(id)?.metric.as_deref());
-    let bound =
-        bound.and_then(|metric| choice.bounds.iter().find(|bound| bound.metric == metric)).map(bounds::words_of);
+    let in_doubt = |id: CellId| match names.standing(id)?.standing {
+        Standing::InDoubt { metric } => Some(metric),
+        _ => None,
+    };
+    let (doubtful, kept): (Vec<CellId>, Vec<CellId>) =
+        contest.best.iter().copied().partition(|id| in_doubt(*id).is_some());
+    let bound = doubtful.first().and_then(|id| Some((*id, in_doubt(*id)?)));
+    let bound = bound.and_then(|(id, metric)| {
+        choice.bounds.iter().find(|bound| bound.metric == metric && bound.of(id).is_some()).map(bounds::words_of)
+    });
     let named = match (kept.as_slice(), doubtful.as_slice(), bound) {
         ([], [], _) => return nothing(contest).0.to_owned(),
         (kept, [], _) | (kept, _, None) => names.named(kept),
         ([], doubtful, Some(bound)) => format!("{} if it keeps {bound}", names.named(doubtful)),
-        (kept, doubtful, Some(bound)) if contest.best.first() == doubtful.first().copied() => {
+        (kept, doubtful, Some(bound)) if contest.best.first() == doubtful.first() => {
             format!("{} if it keeps {bound}, else {}", names.named(doubtful), names.named(kept))
         }
         (kept, doubtful, Some(bound)) => {
             format!("{}, or {} if it keeps {bound}", names.named(kept), names.named(doubtful))
         }
     };
-    let is_worse = |id: &String| {
+    let is_worse = |id: CellId| {
         let score = names.reader.cell(id).and_then(|cell| cell.scores().into_iter().next());
         score.is_some_and(|score| score.is_worse())
     };
     let named = match contest.best.as_slice() {
-        [one] if is_worse(one) => format!("{named} (less accurate)"),
+        [one] if is_worse(*one) => format!("{named} (less accurate)"),
         _ => named,
     };
     if end(contest) == End::Open { format!("undecided: {named}") } else { named }
@@ -312,17 +320,17 @@ fn chosen(choice: &Choice, names: &Names<'_>) -> String {
 
 /// What stands in place of a choice, and why there is none.
 fn nothing(contest: &Contest) -> (&'static str, String) {
-    let is = |standing: Standing| contest.entrants.iter().any(|entrant| entrant.standing == standing);
-    let runs = contest.entrants.iter().filter_map(|entrant| match entrant.why {
-        Some(Unfit::TooFewRuns(runs)) => Some(runs),
-        Some(Unfit::NotRun) => Some(0),
+    let mut standings = contest.entrants.iter().map(|entrant| entrant.standing);
+    let runs = standings.clone().filter_map(|standing| match standing {
+        Standing::Unfit { why: Unfit::TooFewRuns(runs) } => Some(runs),
+        Standing::Unfit { why: Unfit::NotRun } => Some(0),
         _ => None,
     });
-    if is(Standing::Beaten) {
+    if standings.clone().any(|standing| matches!(standing, Standing::Beaten { .. })) {
         ("no answer", "every candidate is beaten by another".to_owned())
     } else if let Some(most) = runs.max() {
         ("no answer yet", format!("{} per cell; a verdict needs {MINIMUM_RUNS}", count(u64::from(most), "run")))
-    } else if is(Standing::OutOfBounds) {
+    } else if standings.any(|standing| matches!(standing, Standing::OutOfBounds { .. })) {
         ("none", "no cell that can be judged keeps the bounds".to_owned())
     } else {
         ("no answer", "nothing can be judged".to_owned())
@@ -340,15 +348,14 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
     if let Some(tie) = tie(first) {
         return tie;
     }
-    let told: Vec<&Compared> = held.contests.iter().filter_map(Names::told).collect();
+    let told: Vec<&Comparison> = held.contests.iter().filter_map(Names::told).collect();
     let Some(row) = told.first().copied() else {
-        let entered =
-            first.contest.entrants.iter().filter(|it| !matches!(it.standing, Standing::Unfit | Standing::OutOfBounds));
+        let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
+        let entered = first.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing));
         return if entered.count() == 1 { "the only one that can be chosen".to_owned() } else { String::new() };
     };
-    let leader = first.contest.best.first().map(String::as_str).unwrap_or_default();
-    let rival = first.name(&row.baseline);
-    let beaten = |row: &&Compared| row.verdict.is_improvement() && row.baseline != told[0].baseline;
+    let rival = first.name(row.baseline);
+    let beaten = |row: &&Comparison| row.verdict.is_improvement() && row.baseline != told[0].baseline;
     let more = first.contest.evidence.iter().filter(beaten).count();
     let more = if more > 0 && first.contest.best.len() == 1 {
         format!(", ahead of {}", count(more as u64, "other"))
@@ -359,38 +366,36 @@ fn decided(choice: &Choice, held: &Held<'_>) -> String {
         (verdict, 1) if verdict.is_improvement() => format!("{} {rival}{more}", better(choice, first, &told)),
         (verdict, 2..) if verdict.is_equivalent() => format!("equivalent to each other{more}"),
         (verdict, _) if verdict.is_improvement() => {
-            format!("equivalent to each other; {} is {} {rival}", first.name(leader), better(choice, first, &told))
+            format!("equivalent to each other; {} is {} {rival}", first.name(row.cell), better(choice, first, &told))
         }
         (other, _) => format!("{} {} {rival}{more}", other.name(), other.preposition()),
     }
 }
 
 /// `2.3x faster than`, `1.2x to 2.5x faster than`, `98.1 % against 97.0 % of`.
-fn better(choice: &Choice, names: &Names<'_>, rows: &[&Compared]) -> String {
+fn better(choice: &Choice, names: &Names<'_>, rows: &[&Comparison]) -> String {
     let row = rows[0];
-    let metric = row.reference().unwrap_or(MetricReference::LATENCY);
-    if !matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond)
-        && choice.metric.parse::<MetricReference>() == Ok(metric)
-    {
-        let value = |id: &String| {
+    let metric = row.metric;
+    if !matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond) && choice.best == metric {
+        let value = |id: CellId| {
             let estimate = names.reader.cell(id)?.estimate_of(metric)?;
             Some(match metric.unit() {
                 Unit::Share => format::score(metric.metric, estimate.value, estimate.n),
                 unit => format::measured(unit, estimate.value, None),
             })
         };
-        if let (Some(own), Some(other)) = (value(&row.cell), value(&row.baseline)) {
+        if let (Some(own), Some(other)) = (value(row.cell), value(row.baseline)) {
             return format!("{} {own} against {other} of", metric.title());
         }
     }
     if metric.metric.name == LARGEST_RATE.name
-        && let Some(keeps) = names.reader.cell(&row.cell).and_then(|cell| keeps(names.reader, cell))
+        && let Some(keeps) = names.reader.cell(row.cell).and_then(|cell| keeps(names.reader, cell))
     {
         return format!("takes {keeps}, {} of", format::ratio(row.ratio, row.interval()));
     }
-    let mut ratios: Vec<&&Compared> = rows.iter().collect();
+    let mut ratios: Vec<&&Comparison> = rows.iter().collect();
     ratios.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-    let shown = |row: &Compared| format::rounded_ratio(row.ratio, row.interval());
+    let shown = |row: &Comparison| format::rounded_ratio(row.ratio, row.interval());
     let [least, most] = [ratios[0], ratios[ratios.len() - 1]].map(|row| shown(row));
     let range = if least == most { least } else { format!("{least} to {most}") };
     let per_item = if names.reader.is_by_items() { " per item" } else { "" };
@@ -399,23 +404,24 @@ fn better(choice: &Choice, names: &Names<'_>, rows: &[&Compared]) -> String {
 
 /// `ahead of fp32 by peak memory (75.5 MiB against 125 MiB)`: what broke a tie that the leader won.
 fn tie(names: &Names<'_>) -> Option<String> {
-    let (metric, rivals) = names.broken_tie()?;
-    let (contest, by) = (names.contest, metric.parse::<MetricReference>().ok()?);
-    let leader = contest.best.first()?;
-    let value = |id: &str| Some(format::measured(by.unit(), names.reader.cell(id)?.estimate_of(by)?.value, None));
-    let values = value(leader).zip(value(rivals[0])).map(|(own, other)| format!(" ({own} against {other})"));
-    let beaten = contest.entrants.iter().filter(|entrant| entrant.standing == Standing::Beaten).count() as u64;
+    let (by, rivals) = names.broken_tie()?;
+    let contest = names.contest;
+    let leader = *contest.best.first()?;
+    let value = |id: CellId| Some(format::measured(by.unit(), names.reader.cell(id)?.estimate_of(by)?.value, None));
+    let values = value(leader).zip(value(*rivals.first()?)).map(|(own, other)| format!(" ({own} against {other})"));
+    let beaten =
+        contest.entrants.iter().filter(|entrant| matches!(entrant.standing, Standing::Beaten { .. })).count() as u64;
     let beaten = if beaten > 0 { format!(", faster than {}", count(beaten, "other")) } else { String::new() };
     Some(format!("as fast as {}, ahead by {}{}{beaten}", names.named(&rivals), by.title(), values.unwrap_or_default()))
 }
 
 /// How large a difference would have to be to be found, or how many runs would do.
 fn undecided(names: &Names<'_>) -> String {
-    let open: Vec<&Compared> = names.contest.evidence.iter().filter(|row| row.verdict.is_open()).collect();
+    let open: Vec<&Comparison> = names.contest.evidence.iter().filter(|row| row.verdict.is_open()).collect();
     let Some(row) = open.first() else { return String::new() };
     let seen = open.iter().filter_map(|row| row.detectable).max_by(f64::total_cmp);
-    match (row.reason.as_str(), seen) {
-        ("size_not_established", _) => super::judged::why_open(row).unwrap_or_default(),
+    match (row.reason, seen) {
+        (Reason::SizeNotEstablished, _) => super::judged::why_open(row).unwrap_or_default(),
         (_, Some(effect)) if row.withheld().is_none() => {
             format!("only differences above {} are detectable here", format::noise_floor(effect))
         }
@@ -439,18 +445,18 @@ fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
 fn costs_of(reader: &Reader<'_>, names: &Names<'_>) -> Vec<String> {
     let results = reader.results;
     let is_one = names.contest.best.len() == 1;
-    let of = |id: &String| {
-        let cell = reader.cell(id).filter(|cell| !results.is_baseline(cell))?;
+    let of = |id: &CellId| {
+        let cell = reader.cell(*id).filter(|cell| !results.is_baseline(cell))?;
         let outputs = outputs::against_reference(cell);
         let memory = results.compared_by(MetricReference::of(&PEAK_RSS)).find(|row| row.cell == *id);
         let memory = memory.filter(|row| row.verdict.is_difference()).and_then(|row| {
-            let peak = |id: &str| Some(reader.cell(id)?.estimate(&PEAK_RSS)?.value);
-            let saved = peak(&row.baseline)? - peak(&row.cell)?;
+            let peak = |id: CellId| Some(reader.cell(id)?.estimate(&PEAK_RSS)?.value);
+            let saved = peak(row.baseline)? - peak(row.cell)?;
             let word = if saved > 0.0 { "less" } else { "more" };
-            let baseline = names.name(&row.baseline);
+            let baseline = names.name(row.baseline);
             Some(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs())))
         });
-        let name = if is_one { String::new() } else { format!("{}: ", names.name(id)) };
+        let name = if is_one { String::new() } else { format!("{}: ", names.name(*id)) };
         Some([outputs, memory].into_iter().flatten().map(move |told| format!("{name}{told}")))
     };
     names.contest.best.iter().take(MOST_NAMED).filter_map(of).flatten().collect()

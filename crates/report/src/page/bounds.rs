@@ -5,102 +5,81 @@ use crate::format::{self, Column};
 use base::metric::{LATENCY, MetricReference, Statistic};
 use base::wording::{list, some};
 use experiment::{Axis, Selector};
-use judge::results::{BoundFound, Bounded, Doubt, GoalFound, GoalOutcome, Kept, interval};
+use judge::results::{BoundCheck, BoundOutcome, BoundedCell, Doubt, GoalCheck, GoalOutcome};
 use statistics::interval::Estimate;
 use statistics::pooled_tail::PooledTail;
 
 /// So many are named where there are at least two more.
 const MOST_NAMED: usize = 4;
 
-/// A bound on cells, of a goal or of the question.
-struct Check<'a> {
-    metric: &'a str,
-    min: Option<f64>,
-    max: Option<f64>,
-    of: &'a Selector,
-    cells: &'a [Bounded],
+/// `p95 <= 20 ms for variant int8`.
+fn words(check: &BoundCheck) -> String {
+    bound_words(check.metric, check.min, check.max) + &where_words(&check.of)
 }
 
-impl<'a> Check<'a> {
-    fn of_goal(goal: &'a GoalFound) -> Self {
-        Check { metric: &goal.metric, min: goal.min, max: goal.max, of: &goal.of, cells: &goal.cells }
-    }
+fn with(check: &BoundCheck, outcome: BoundOutcome) -> Vec<&BoundedCell> {
+    check.cells.iter().filter(|cell| cell.outcome == outcome).collect()
+}
 
-    fn of_bound(bound: &'a BoundFound) -> Self {
-        Check { metric: &bound.metric, min: bound.min, max: bound.max, of: &bound.of, cells: &bound.cells }
-    }
-
-    /// `p95 <= 20 ms for variant int8`.
-    fn words(&self) -> String {
-        bound_words(self.metric, self.min, self.max) + &where_words(self.of)
-    }
-
-    fn with(&self, outcome: Kept) -> impl Iterator<Item = &'a Bounded> + use<'a> {
-        self.cells.iter().filter(move |cell| cell.outcome == outcome)
-    }
-
-    /// `met by b1; undecided for b4 (29.4 ms ± 0.3)`.
-    fn kept(&self, reader: &Reader<'_>) -> String {
-        let kept: Vec<&Bounded> = self.with(Kept::Kept).collect();
-        let mut clauses = vec![match (kept.len(), self.cells.len()) {
-            (_, 0) => "no cell that runs has it".to_owned(),
-            (1, 1) => "met by the only cell".to_owned(),
-            (0, _) => "met by none".to_owned(),
-            (kept, all) if all == kept => format!("met by all {all} cells"),
-            (some, _) if some <= MOST_NAMED => {
-                let names: Vec<String> = kept.iter().map(|cell| reader.short_path(&cell.cell)).collect();
-                format!("met by {}", list(&names))
-            }
-            (some, all) => format!("met by {some} of {all} cells"),
-        }];
-        for (outcome, word) in [(Kept::Missed, "missed by"), (Kept::Undecided, "undecided for")] {
-            let cells: Vec<&Bounded> = self.with(outcome).collect();
-            if !cells.is_empty() {
-                clauses.push(format!("{word} {}", self.named(reader, &cells)));
-            }
+/// `met by b1; undecided for b4 (29.4 ms ± 0.3)`.
+fn kept(check: &BoundCheck, reader: &Reader<'_>) -> String {
+    let kept = with(check, BoundOutcome::Kept);
+    let mut clauses = vec![match (kept.len(), check.cells.len()) {
+        (_, 0) => "no cell that runs has it".to_owned(),
+        (1, 1) => "met by the only cell".to_owned(),
+        (0, _) => "met by none".to_owned(),
+        (kept, all) if all == kept => format!("met by all {all} cells"),
+        (some, _) if some <= MOST_NAMED => {
+            let names: Vec<String> = kept.iter().map(|cell| reader.short_path(cell.cell)).collect();
+            format!("met by {}", list(&names))
         }
-        clauses.join("; ")
+        (some, all) => format!("met by {some} of {all} cells"),
+    }];
+    for (outcome, word) in [(BoundOutcome::Missed, "missed by"), (BoundOutcome::Undecided, "undecided for")] {
+        let cells = with(check, outcome);
+        if !cells.is_empty() {
+            clauses.push(format!("{word} {}", named(check, reader, &cells)));
+        }
     }
+    clauses.join("; ")
+}
 
-    fn named(&self, reader: &Reader<'_>, cells: &[&Bounded]) -> String {
-        let value = |cell: &&Bounded| {
-            format!("{} ({})", reader.short_path(&cell.cell), value_words(self.metric, self.max, cell))
-        };
-        list(&some(cells.iter().map(value), MOST_NAMED))
-    }
+fn named(check: &BoundCheck, reader: &Reader<'_>, cells: &[&BoundedCell]) -> String {
+    let value = |cell: &&BoundedCell| {
+        format!("{} ({})", reader.short_path(cell.cell), value_words(check.metric, check.max, cell))
+    };
+    list(&some(cells.iter().map(value), MOST_NAMED))
 }
 
 /// One sentence for each bound of the question: `p95 <= 20 ms: met by 5 of 6 cells; missed by fp16 (29.4 ms ± 0.3).`
 pub(super) fn within(reader: &Reader<'_>) -> Vec<String> {
-    let bounds = reader.results.choice.iter().flat_map(|choice| &choice.bounds).map(Check::of_bound);
-    bounds.map(|check| format!("{}: {}.", check.words(), check.kept(reader))).collect()
+    let bounds = reader.results.choice.iter().flat_map(|choice| &choice.bounds);
+    bounds.map(|check| format!("{}: {}.", words(check), kept(check, reader))).collect()
 }
 
 /// One sentence for each goal: `met: speedup >= 1.5 for variant int8: met by all 4 cells.`
 pub(super) fn goals(reader: &Reader<'_>) -> Vec<String> {
-    let words = |goal: &GoalFound| {
-        let check = Check::of_goal(goal);
+    let told = |goal: &GoalCheck| {
         let outcome = match goal.outcome {
             GoalOutcome::Missed => "MISSED",
             other => other.name(),
         };
         let name = goal.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let quick = if goal.withheld { "a quick look decides no goal; " } else { "" };
-        format!("{outcome}{name}: {quick}{}: {}.", check.words(), check.kept(reader))
+        format!("{outcome}{name}: {quick}{}: {}.", words(&goal.check), kept(&goal.check, reader))
     };
-    reader.results.goals.iter().map(words).collect()
+    reader.results.goals.iter().map(told).collect()
 }
 
 /// `p95 <= 20 ms`, without the cells.
-pub(super) fn words_of(bound: &BoundFound) -> String {
-    bound_words(&bound.metric, bound.min, bound.max)
+pub(super) fn words_of(bound: &BoundCheck) -> String {
+    bound_words(bound.metric, bound.min, bound.max)
 }
 
 /// `p95 <= 20 ms`, `5 ms <= latency <= 20 ms`.
-pub(crate) fn bound_words(metric: &str, min: Option<f64>, max: Option<f64>) -> String {
-    let reference = metric.parse::<MetricReference>().ok();
-    let name = reference.map_or_else(|| metric.to_owned(), metric_word);
-    let amount = |value: f64| reference.map_or_else(|| value.to_string(), |it| format::amount(it.unit(), value));
+pub(crate) fn bound_words(metric: MetricReference, min: Option<f64>, max: Option<f64>) -> String {
+    let name = metric_word(metric);
+    let amount = |value: f64| format::amount(metric.unit(), value);
     match (min, max) {
         (Some(least), Some(most)) => format!("{} <= {name} <= {}", amount(least), amount(most)),
         (Some(least), None) => format!("{name} >= {}", amount(least)),
@@ -127,16 +106,9 @@ fn where_words(of: &Selector) -> String {
 }
 
 /// `29.4 ms ± 0.3`, and why nothing follows from it.
-pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> String {
-    let Ok(metric) = metric.parse::<MetricReference>() else {
-        return cell.value.map_or_else(|| cell.outcome.name().to_owned(), |value| value.to_string());
-    };
-    let estimate = cell.value.map(|value| Estimate {
-        value,
-        interval: interval(cell.low, cell.high),
-        n: cell.n as usize,
-        confidence: 0.95,
-    });
+pub(super) fn value_words(metric: MetricReference, max: Option<f64>, cell: &BoundedCell) -> String {
+    let estimate =
+        cell.value.map(|value| Estimate { value, interval: cell.interval(), n: cell.n as usize, confidence: 0.95 });
     let by_runs = estimate.as_ref().map(|estimate| match metric.is_speedup() {
         true => format::ratio(estimate.value, estimate.interval),
         false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
@@ -155,12 +127,17 @@ pub(super) fn value_words(metric: &str, max: Option<f64>, cell: &Bounded) -> Str
 }
 
 /// `at most 9.3 ms`, `at least 30 ms`, `7.1 ms to 9.3 ms`: a percentile by all samples together.
-fn pooled_words(metric: MetricReference, max: Option<f64>, outcome: Kept, pooled: &PooledTail) -> Option<String> {
+fn pooled_words(
+    metric: MetricReference,
+    max: Option<f64>,
+    outcome: BoundOutcome,
+    pooled: &PooledTail,
+) -> Option<String> {
     let shown = |value: f64| format::measured(metric.unit(), value, None);
     let [low, high] = [pooled.low, pooled.high].map(|end| end.map(shown));
     match (outcome, low, high) {
-        (Kept::Missed, Some(low), _) if max.is_some() => Some(format!("at least {low}")),
-        (Kept::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (BoundOutcome::Missed, Some(low), _) if max.is_some() => Some(format!("at least {low}")),
+        (BoundOutcome::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high}")),
         (_, _, Some(high)) => Some(format!("at most {high}")),
         (_, Some(low), None) => Some(format!("at least {low}")),
         (_, None, None) => None,

@@ -13,7 +13,7 @@ use base::metric::{
     USER_TIME,
 };
 use experiment::Axis;
-use judge::results::{Cell, Compared, Results, Status, beside};
+use judge::results::{Cell, Comparison, Results, Status, beside};
 use quality::fidelity::OUTPUTS_DIFFER;
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
@@ -95,7 +95,7 @@ pub(super) fn table(reader: &Reader<'_>) -> CellsTable {
             names: axes.iter().map(|axis| cell.names[*axis].clone()).collect(),
             exact: facts.iter().map(|fact| fact.exact[place].clone()).collect(),
             rounded: first().map(|fact| fact.rounded[place].clone()).collect(),
-            marked: if best.contains(cell.id.as_str()) || differs { marked } else { 0 },
+            marked: if best.contains(&cell.id) || differs { marked } else { 0 },
             differs,
             tone: tone(reader, cell),
         }
@@ -249,7 +249,7 @@ impl Shown<'_, '_> {
         let texts = |cell: &&Cell| -> [String; 3] {
             match self.reader.against(cell).filter(|_| cell.estimate(&LATENCY).is_some()) {
                 Some(row) => {
-                    let cells = [Some(*cell), self.reader.cell(&row.baseline)].into_iter().flatten();
+                    let cells = [Some(*cell), self.reader.cell(row.baseline)].into_iter().flatten();
                     let has_load = row.is_judged() && beside(cells).is_some();
                     let told = |text: String| conditional(text, has_load);
                     let exact = told(format::speedup(row));
@@ -286,7 +286,7 @@ fn transposed(rows: impl Iterator<Item = [String; 3]>) -> [Vec<String>; 3] {
 }
 
 /// `2.3x faster`, `equivalent`, `inconclusive: quick look`.
-fn rounded_verdict(row: &Compared) -> String {
+fn rounded_verdict(row: &Comparison) -> String {
     let word = format::verdict_of(row);
     match row.withheld() {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),

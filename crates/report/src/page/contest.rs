@@ -1,8 +1,10 @@
 //! One contest of the question with the names of its cells: what decided it, what was left out, and why.
 
 use super::{Reader, bounds, name_among};
+use base::metric::MetricReference;
 use base::wording::{count, list, some};
-use judge::results::{Cell, Choice, Compared, Contest, Entrant, Standing, Unfit};
+use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
+use plan::CellId;
 use quality::fidelity::Fidelity;
 use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
@@ -18,71 +20,77 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn name(&self, id: &str) -> String {
-        self.reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(&self.cells, cell))
+    pub(super) fn name(&self, id: CellId) -> String {
+        self.reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(&self.cells, cell))
     }
 
-    pub(super) fn named(&self, ids: &[&String]) -> String {
-        some(ids.iter().map(|id| self.name(id)), MOST_NAMED).join(" or ")
+    pub(super) fn named(&self, ids: &[CellId]) -> String {
+        some(ids.iter().map(|id| self.name(*id)), MOST_NAMED).join(" or ")
     }
 
-    pub(super) fn standing(&self, id: &str) -> Option<&'a Entrant> {
+    pub(super) fn standing(&self, id: CellId) -> Option<&'a Entrant> {
         self.contest.entrants.iter().find(|entrant| entrant.cell == id)
     }
 
     /// By which metric the leader is ahead of cells that are tied with it, and these.
-    pub(super) fn broken_tie(&self) -> Option<(&'a str, Vec<&'a String>)> {
+    pub(super) fn broken_tie(&self) -> Option<(MetricReference, Vec<CellId>)> {
         let contest = self.contest;
-        let leader = contest.best.first().filter(|_| contest.best.len() == 1)?;
-        let won =
-            contest.entrants.iter().filter(|it| it.standing == Standing::Tied && it.other.as_ref() == Some(leader));
-        let won: Vec<&Entrant> = won.collect();
-        Some((won.first()?.metric.as_deref()?, won.iter().map(|entrant| &entrant.cell).collect()))
+        let leader = *contest.best.first().filter(|_| contest.best.len() == 1)?;
+        let won = contest.entrants.iter().filter_map(|entrant| match entrant.standing {
+            Standing::Tied { other, metric } if other == leader => Some((entrant.cell, metric)),
+            _ => None,
+        });
+        let won: Vec<(CellId, MetricReference)> = won.collect();
+        Some((won.first()?.1, won.iter().map(|(cell, _)| *cell).collect()))
     }
 
-    pub(super) fn ground(&self) -> (Option<&'a str>, Option<Verdict>, String) {
+    pub(super) fn ground(&self) -> (Option<MetricReference>, Option<Verdict>, String) {
         let tie = self.broken_tie().map(|(metric, _)| metric);
         let row = self.told();
         // What one metric decided another did not.
-        let against = |row: &Compared| format!("{} {} {}", row.metric, self.name(&row.baseline), row.reason);
+        let against = |row: &Comparison| format!("{} {} {}", row.metric, self.name(row.baseline), row.reason.name());
         let against = row.map_or_else(String::new, against);
         (tie, row.map(|row| row.verdict), against)
     }
 
     /// The leader against the record's baseline, else against what comes closest.
-    pub(super) fn told(&self) -> Option<&'a Compared> {
+    pub(super) fn told(&self) -> Option<&'a Comparison> {
         let results = self.reader.results;
         let others = || self.contest.evidence.iter().filter(|row| !self.contest.best.contains(&row.baseline));
         let is_baseline =
-            |row: &&Compared| self.reader.cell(&row.baseline).is_some_and(|cell| results.is_baseline(cell));
+            |row: &&Comparison| self.reader.cell(row.baseline).is_some_and(|cell| results.is_baseline(cell));
         let closest = || others().min_by(|one, other| one.ratio.total_cmp(&other.ratio));
         others().find(is_baseline).or_else(closest).or_else(|| self.contest.evidence.first())
     }
 }
 
 /// `p and q (differs: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
-pub(super) fn left_out(choice: &Choice, names: &Names<'_>) -> String {
+pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
     let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for entrant in &names.contest.entrants {
-        let bound = || entrant.metric.as_ref().and_then(|metric| choice.bounds.iter().find(|it| it.metric == *metric));
+        // Of several bounds on a metric, the one that speaks of the cell.
+        let bounded = |metric: MetricReference, outcome: BoundOutcome| {
+            let of = |bound: &'a BoundCheck| Some((bound, bound.of(entrant.cell)?));
+            let mut all = choice.bounds.iter().filter(|bound| bound.metric == metric).filter_map(of);
+            all.find(|(_, cell)| cell.outcome == outcome)
+        };
         let why = match entrant.standing {
-            Standing::Unfit => match entrant.why {
-                None | Some(Unfit::Skipped | Unfit::TooFewRuns(_) | Unfit::NotRun) => None,
-                Some(Unfit::OutputsDiffer) => {
-                    names.reader.cell(&entrant.cell).and_then(|cell| cell.fidelity.as_ref()).map(Fidelity::words)
-                }
-                Some(why) => Some(unfit_words(why)),
-            },
-            Standing::OutOfBounds => bound().map(|bound| format!("misses {}", bounds::words_of(bound))),
-            Standing::InDoubt => bound().map(|bound| {
-                let cell = bound.cells.iter().find(|cell| cell.cell == entrant.cell);
-                let value = cell.map(|cell| format!(", {}", bounds::value_words(&bound.metric, bound.max, cell)));
-                format!("undecided: {}{}", bounds::words_of(bound), value.unwrap_or_default())
+            Standing::Unfit { why: Unfit::Skipped | Unfit::TooFewRuns(_) | Unfit::NotRun } => None,
+            Standing::Unfit { why: Unfit::OutputsDiffer } => {
+                names.reader.cell(entrant.cell).and_then(|cell| cell.fidelity.as_ref()).map(Fidelity::words)
+            }
+            Standing::Unfit { why } => Some(unfit_words(why)),
+            Standing::OutOfBounds { metric } => {
+                bounded(metric, BoundOutcome::Missed).map(|(bound, _)| format!("misses {}", bounds::words_of(bound)))
+            }
+            Standing::InDoubt { metric } => bounded(metric, BoundOutcome::Undecided).map(|(bound, cell)| {
+                let value = bounds::value_words(bound.metric, bound.max, cell);
+                format!("undecided: {}, {value}", bounds::words_of(bound))
             }),
-            _ => None,
+            Standing::Unbeaten | Standing::Beaten { .. } | Standing::Tied { .. } => None,
         };
         let Some(why) = why else { continue };
-        let name = names.name(&entrant.cell);
+        let name = names.name(entrant.cell);
         match parts.iter_mut().find(|(known, _)| *known == why) {
             Some((_, alike)) => alike.push(name),
             None => parts.push((why, vec![name])),

@@ -319,9 +319,7 @@ fn disturbances(reader: &Reader<'_>) -> Table {
     table.add(TableColumn::number("largest"), |found| {
         Some(TableCell::number(amount(&found.metric, found.worst), found.worst))
     });
-    table.add(TableColumn::text("in"), |found| {
-        (!found.worst_cell.is_empty()).then(|| TableCell::text(reader.path(&found.worst_cell)))
-    });
+    table.add(TableColumn::text("in"), |found| found.worst_cell.map(|cell| TableCell::text(reader.path(cell))));
     table.table(Vec::new())
 }
 

@@ -13,7 +13,7 @@ use base::code::spelt;
 use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
 use experiment::Grade;
-use judge::results::{Cell, Compared, Control, Family, beside, interval};
+use judge::results::{Cell, Comparison, Control, Family, Reason, beside};
 use statistics::interval::Interval;
 
 /// Comparisons, groups and controls, as far as there are any.
@@ -39,13 +39,11 @@ fn comparisons(reader: &Reader<'_>) -> Table {
     let results = reader.results;
     let confidence = percent(results.comparisons.first().map_or(results.rules.confidence, |row| row.confidence));
     let mut table = Columns::of(&results.comparisons);
-    table.add(TableColumn::text("cell").of("the candidate"), |row| Some(TableCell::text(reader.path(&row.cell))));
+    table.add(TableColumn::text("cell").of("the candidate"), |row| Some(TableCell::text(reader.path(row.cell))));
     table.add(TableColumn::text("against").of("the baseline's cell"), |row| {
-        Some(TableCell::text(reader.path(&row.baseline)))
+        Some(TableCell::text(reader.path(row.baseline)))
     });
-    table.add(TableColumn::text("metric"), |row| {
-        Some(TableCell::text(row.reference().map_or_else(|| row.metric.clone(), |metric| metric.title())))
-    });
+    table.add(TableColumn::text("metric"), |row| Some(TableCell::text(row.metric.title())));
     let meaning = format!(
         "of times baseline over cell, of rates cell over baseline, with its {confidence} interval; above 1 is better"
     );
@@ -87,8 +85,8 @@ fn notes(reader: &Reader<'_>) -> Vec<String> {
 }
 
 /// The change in percent, labelled by its heading.
-fn change(row: &Compared) -> TableCell {
-    let is_rate = row.reference().is_some_and(|of| of.metric.direction == Direction::HigherIsBetter);
+fn change(row: &Comparison) -> TableCell {
+    let is_rate = row.metric.metric.direction == Direction::HigherIsBetter;
     let change = |ratio: f64| if is_rate { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
     let ends = |interval: Interval| {
         let (one, other) = (change(interval.low), change(interval.high));
@@ -113,31 +111,31 @@ pub struct Against {
 
 /// What is said of the latency of each cell beside its baseline's, by the id of the cell.
 pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
-    let one = |row: &Compared| {
-        let text = format::judged_ratio(row.ratio, interval(row.low, row.high), row.margin);
+    let one = |row: &Comparison| {
+        let text = format::judged_ratio(row.ratio, row.interval(), row.margin);
         let (ratio, ends) = text.split_once('x').unwrap_or((&text, ""));
         let ends = ends.trim();
         Against {
             ratio: ratio.to_owned(),
             interval: (!ends.is_empty()).then(|| ends.to_owned()),
             verdict: conditional(format::verdict_of(row).to_owned(), has_load(reader, row)),
-            withheld: match reader.cell(&row.cell).is_some_and(Cell::outputs_differ) {
+            withheld: match reader.cell(row.cell).is_some_and(Cell::outputs_differ) {
                 true => Some("outputs differ".to_owned()),
                 false => row.withheld().map(|why| why.words().to_owned()),
             },
         }
     };
-    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.clone(), one(row))).collect()
+    reader.results.compared_by(MetricReference::LATENCY).map(|row| (row.cell.to_string(), one(row))).collect()
 }
 
 /// Whether most runs of a judged comparison met other load.
-fn has_load(reader: &Reader<'_>, row: &Compared) -> bool {
-    let cells = [reader.cell(&row.cell), reader.cell(&row.baseline)].into_iter().flatten();
+fn has_load(reader: &Reader<'_>, row: &Comparison) -> bool {
+    let cells = [reader.cell(row.cell), reader.cell(row.baseline)].into_iter().flatten();
     row.is_judged() && beside(cells).is_some()
 }
 
 /// The verdict with why it is not more.
-fn verdict(reader: &Reader<'_>, row: &Compared) -> String {
+fn verdict(reader: &Reader<'_>, row: &Comparison) -> String {
     let word = format::verdict_of(row);
     let told = match why_open(row) {
         Some(why) => format!("{word}: {why}"),
@@ -147,18 +145,18 @@ fn verdict(reader: &Reader<'_>, row: &Compared) -> String {
 }
 
 /// Why there is no verdict, or none that claims anything, and what would give one.
-pub(super) fn why_open(row: &Compared) -> Option<String> {
+pub(super) fn why_open(row: &Comparison) -> Option<String> {
     let would_decide = |more: u64| format!("about {} would decide", count(more, "more run"));
     if let Some(withheld) = row.withheld() {
         return Some(withheld.words().to_owned());
     }
-    match row.reason.as_str() {
-        "too_few_blocks" => Some("a verdict needs 5 common runs".to_owned()),
-        "size_not_established" => {
+    match row.reason {
+        Reason::TooFewBlocks => Some("a verdict needs 5 common runs".to_owned()),
+        Reason::SizeNotEstablished => {
             let more = row.more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
             Some(format!("they differ, but perhaps by less than the {} margin{more}", percent(row.margin)))
         }
-        "not_enough_data" => match (row.more_blocks, row.detectable) {
+        Reason::NotEnoughData => match (row.more_blocks, row.detectable) {
             (Some(more), _) => Some(would_decide(more)),
             (None, Some(effect)) => Some(format!(
                 "more runs would hardly help: only differences of {} or more are detectable",
@@ -174,7 +172,7 @@ pub(super) fn why_open(row: &Compared) -> Option<String> {
 fn families(reader: &Reader<'_>) -> Table {
     let mut table = Columns::of(&reader.results.families);
     table.add(TableColumn::text("group").of("what its cells have in common"), |family: &Family| {
-        let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(id)).collect();
+        let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(*id)).collect();
         Some(TableCell::text(reader.place_of(cells.iter().copied())))
     });
     table.add(TableColumn::number("cells"), |family| Some(TableCell::count(family.cells.len() as u64)));
@@ -193,7 +191,7 @@ fn controls(reader: &Reader<'_>) -> Table {
     let mut table = Columns::of(&reader.results.controls);
     let meaning = "measured twice in every block, as two identical arms";
     table.add(TableColumn::text("cell").of(meaning), |control: &Control| {
-        Some(TableCell::text(reader.path(&control.cell)))
+        Some(TableCell::text(reader.path(control.cell)))
     });
     let meaning = "time of the one arm over that of the other, with its interval: 1 but for noise";
     table.add(TableColumn::number("ratio").of(meaning), |control| {

@@ -10,6 +10,7 @@ use base::metric::{ITEMS, LATE_SHARE, LATENCY, MetricReference, Statistic, THROU
 use base::wording::capitalized;
 use experiment::{AxisMap, LatencyBound, Load, telling_axes};
 use judge::results::Cell;
+use plan::CellId;
 use statistics::interval::Estimate;
 
 /// Fewer numbers of clients have no knee between them.
@@ -86,9 +87,9 @@ enum Knee<'a> {
 }
 
 /// The ids of the cells that are knees.
-pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<&'a str> {
+pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<CellId> {
     let id = |(_, knee): (Loop, Knee<'a>)| match knee {
-        Knee::At(level) => Some(level.cell.id.as_str()),
+        Knee::At(level) => Some(level.cell.id),
         Knee::Beyond(_) => None,
     };
     with_knee(reader).into_iter().filter_map(id).collect()

@@ -12,6 +12,7 @@ use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERG
 use base::wording::{capitalized, count, list};
 use experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
 use judge::results::{Cell, Method, Results};
+use plan::CellId;
 use reading::shell;
 use statistics::planning::MINIMUM_RUNS;
 
@@ -153,7 +154,7 @@ fn arrangement(results: &Results) -> String {
         "their order was shuffled with seed {seed} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks"
     );
     let slice = results.method.slice_time;
-    let path = |id: &str| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();
+    let path = |id: CellId| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();
     let tried: Vec<String> = results
         .method
         .together

@@ -191,9 +191,9 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
         .results
         .cells
         .iter()
-        .flat_map(|cell| cell.failures.iter().map(|failure| (failure, reader.short_path(&cell.id))));
+        .flat_map(|cell| cell.failures.iter().map(|failure| (failure, reader.short_path(cell.id))));
     let controls = reader.results.control_failures.iter();
-    let of_controls = controls.map(|of| (&of.seen, format!("the control of {}", reader.short_path(&of.cell))));
+    let of_controls = controls.map(|of| (&of.seen, format!("the control of {}", reader.short_path(of.cell))));
     for (failure, name) in of_cells.chain(of_controls) {
         let same = |known: &FailureSeen| known.failure == failure.failure && known.rehearsal == failure.rehearsal;
         match alike.iter_mut().find(|(known, _, _)| same(known)) {
@@ -229,7 +229,7 @@ fn beginning(message: &str) -> String {
 fn not_run(reader: &Reader<'_>) -> Option<String> {
     let lost: Vec<&Cell> = reader.results.cells.iter().filter(|cell| cell.not_run > 0).collect();
     let runs: u64 = lost.iter().map(|cell| u64::from(cell.not_run)).sum();
-    let names: Vec<String> = lost.iter().map(|cell| reader.short_path(&cell.id)).collect();
+    let names: Vec<String> = lost.iter().map(|cell| reader.short_path(cell.id)).collect();
     (runs > 0).then(|| {
         let its = if lost.len() == 1 { "its" } else { "their" };
         let was = if runs == 1 { "was" } else { "were" };

@@ -7,9 +7,10 @@ use base::metric::{LATENCY, SERVICE, Unit};
 use base::wording::{capitalized, count, list, some};
 use experiment::Axis;
 use judge::results::{
-    CONFIDENCE, Cell, DROWNED, Estimated, Explained, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
+    CONFIDENCE, Cell, DROWNED, Estimated, Explanation, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
     Profile,
 };
+use plan::CellId;
 use statistics::interval::Estimate;
 
 /// The part of a page that these tables stand in.
@@ -31,7 +32,7 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let cells = reader.shown();
     let profiled: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).collect();
     let times = profiled.iter().take(MOST_TABLES).flat_map(|(cell, profile)| {
-        let name = reader.short_path(&cell.id);
+        let name = reader.short_path(cell.id);
         let by_operator =
             Section::new(PART, &id("operators", cell), &format!("{name} by operator"), operators(cell, profile));
         let by_node = Section::new(PART, &id("nodes", cell), &format!("{name}, longest nodes"), nodes(profile));
@@ -90,7 +91,7 @@ fn signed_time(column: &Column, of: &Estimated) -> String {
 /// Adds the last columns of a table of differences.
 fn add_difference<'r, R>(
     table: &mut Columns<'r, R>,
-    of: &Explained,
+    of: &Explanation,
     column: &Column,
     time: fn(&'r R) -> &'r Estimated,
 ) {
@@ -107,7 +108,7 @@ fn add_difference<'r, R>(
 }
 
 /// Where the difference of a comparison comes from, by operator.
-fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
+fn difference(reader: &Reader<'_>, of: &Explanation) -> Section {
     let total = Estimated { value: of.difference_ns, low: None, high: None, n: 0, supported: None };
     let named = of.rows.iter().map(|row| (row.name(), Some(row.nodes), &row.difference));
     let rest = (rest_of(&profiles_of(reader, of)), None, &of.between);
@@ -131,7 +132,7 @@ fn difference(reader: &Reader<'_>, of: &Explained) -> Section {
 }
 
 /// Which nodes a comparison's difference is in; nothing where none is known.
-fn node_differences(reader: &Reader<'_>, of: &Explained) -> Option<Section> {
+fn node_differences(reader: &Reader<'_>, of: &Explanation) -> Option<Section> {
     let column = column_of(of.nodes.iter().map(|node| &node.difference));
     let mut table = Columns::of(&of.nodes);
     let meaning = "by its path, else the next one with the same work and sizes on both sides";
@@ -149,8 +150,8 @@ fn node_differences(reader: &Reader<'_>, of: &Explained) -> Option<Section> {
 }
 
 /// `squeezenet, b1: int8 against fp32`.
-fn pair_of(reader: &Reader<'_>, of: &Explained) -> String {
-    let cells: Vec<&Cell> = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(id)).collect();
+fn pair_of(reader: &Reader<'_>, of: &Explanation) -> String {
+    let cells: Vec<&Cell> = [&of.cell, &of.baseline].into_iter().filter_map(|id| reader.cell(*id)).collect();
     let [cell, baseline] = cells.as_slice() else { return format!("{} against {}", of.cell, of.baseline) };
     let pair = format!("{} against {}", name_among(&cells, cell), name_among(&cells, baseline));
     // Without the names that all cells of the report share.
@@ -161,7 +162,7 @@ fn pair_of(reader: &Reader<'_>, of: &Explained) -> String {
 }
 
 /// `Operators explain 98 % of the difference of 4.19 ms. The plain processes of the profile differ by 4.05 ms.`
-fn explained_words(reader: &Reader<'_>, of: &Explained) -> String {
+fn explained_words(reader: &Reader<'_>, of: &Explanation) -> String {
     let [difference, again] =
         [of.difference_ns, of.seen_again_ns].map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
     if !is_readable(reader, of) {
@@ -357,15 +358,15 @@ fn memory_table(cell: &Cell, memory: &Memory) -> Table {
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     const MOST_LINES: usize = 6;
     let cells = reader.shown();
-    let differs = |of: &&Explained| {
-        let row = reader.cell(&of.cell).and_then(|cell| reader.against(cell));
+    let differs = |of: &&Explanation| {
+        let row = reader.cell(of.cell).and_then(|cell| reader.against(cell));
         row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference()) && is_readable(reader, of)
     };
-    let explained: Vec<&Explained> = reader.results.explanations.iter().filter(differs).collect();
+    let explained: Vec<&Explanation> = reader.results.explanations.iter().filter(differs).collect();
     let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
     let mut times = Vec::new();
     for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
-        let name = reader.short_path(&cell.id);
+        let name = reader.short_path(cell.id);
         let why = profile.unknown().or_else(|| is_drowned(profile).then(too_short));
         match why {
             None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
@@ -391,7 +392,7 @@ const TOLD: f64 = 0.05;
 const MOST_TOLD: usize = 4;
 
 /// `int8 against fp32, -0.64 ms: Conv -0.71, Concat +0.08`.
-fn explained_line(reader: &Reader<'_>, of: &Explained) -> String {
+fn explained_line(reader: &Reader<'_>, of: &Explanation) -> String {
     let unit = scale(Unit::Nanoseconds, [of.difference_ns.abs()]);
     let told = |value: f64| {
         let scaled = value / unit.factor;
@@ -420,8 +421,8 @@ fn shares(cell: &Cell, profile: &Profile) -> String {
 }
 
 /// Those of a comparison's two cells.
-fn profiles_of<'a>(reader: &Reader<'a>, of: &Explained) -> Vec<&'a Profile> {
-    [&of.baseline, &of.cell].into_iter().filter_map(|id| reader.cell(id)?.profile.as_ref()).collect()
+fn profiles_of<'a>(reader: &Reader<'a>, of: &Explanation) -> Vec<&'a Profile> {
+    [&of.baseline, &of.cell].into_iter().filter_map(|id| reader.cell(*id)?.profile.as_ref()).collect()
 }
 
 /// Whether the profiler takes more than the nodes.
@@ -434,15 +435,14 @@ fn too_short() -> String {
 }
 
 /// Whether on both sides the profiler took less than the nodes.
-fn is_readable(reader: &Reader<'_>, of: &Explained) -> bool {
+fn is_readable(reader: &Reader<'_>, of: &Explanation) -> bool {
     !profiles_of(reader, of).into_iter().any(is_drowned)
 }
 
 /// `saves 9.0 ms in Conv`: the first reason why one cell is faster than another, where operators explain most of the
 /// difference.
-pub(super) fn reason(reader: &Reader<'_>, faster: &str, slower: &str) -> Option<String> {
-    let is_it =
-        |of: &&Explained| [(faster, slower), (slower, faster)].contains(&(of.cell.as_str(), of.baseline.as_str()));
+pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Option<String> {
+    let is_it = |of: &&Explanation| [(faster, slower), (slower, faster)].contains(&(of.cell, of.baseline));
     let of = reader.results.explanations.iter().find(is_it)?;
     (of.is_reason() && is_readable(reader, of)).then_some(())?;
     // Less than the other's.

@@ -4,20 +4,21 @@ use std::collections::HashMap;
 
 use base::metric::{ITEMS, MetricReference};
 use experiment::Axis;
-use judge::results::{Cell, Compared, Results};
+use judge::results::{Cell, Comparison, Results};
+use plan::CellId;
 
 /// Results with an index.
 pub(crate) struct Reader<'a> {
     pub results: &'a Results,
-    by_id: HashMap<&'a str, usize>,
-    against: HashMap<&'a str, &'a Compared>,
+    by_id: HashMap<CellId, usize>,
+    against: HashMap<CellId, &'a Comparison>,
     /// The axes on which cells that are to be run differ.
     differing: Vec<Axis>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(results: &'a Results) -> Self {
-        let cells = results.cells.iter().enumerate().map(|(index, cell)| (cell.id.as_str(), index));
+        let cells = results.cells.iter().enumerate().map(|(index, cell)| (cell.id, index));
         let run = || results.cells.iter().filter(|cell| cell.is_run());
         let differs = |axis: &Axis| {
             let mut names = run().map(|cell| &cell.names[*axis]);
@@ -26,24 +27,24 @@ impl<'a> Reader<'a> {
         Reader {
             results,
             by_id: cells.collect(),
-            against: results.unasked().map(|row| (row.cell.as_str(), row)).collect(),
+            against: results.unasked().map(|row| (row.cell, row)).collect(),
             differing: Axis::ALL.into_iter().filter(differs).collect(),
         }
     }
 
     /// The cell of that id.
-    pub(crate) fn cell(&self, id: &str) -> Option<&'a Cell> {
-        self.by_id.get(id).map(|index| &self.results.cells[*index])
+    pub(crate) fn cell(&self, id: CellId) -> Option<&'a Cell> {
+        self.by_id.get(&id).map(|index| &self.results.cells[*index])
     }
 
     /// Its readable path; the id of a cell that is not there.
-    pub(crate) fn path(&self, id: &str) -> String {
-        self.cell(id).map_or_else(|| id.to_owned(), Cell::path)
+    pub(crate) fn path(&self, id: CellId) -> String {
+        self.cell(id).map_or_else(|| id.to_string(), Cell::path)
     }
 
     /// A cell against its baseline, by what cells are compared by.
-    pub(super) fn against(&self, cell: &Cell) -> Option<&'a Compared> {
-        self.against.get(cell.id.as_str()).copied()
+    pub(super) fn against(&self, cell: &Cell) -> Option<&'a Comparison> {
+        self.against.get(&cell.id).copied()
     }
 
     /// The cells that are to be run, those that are compared next to each other.
@@ -80,15 +81,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The names that tell a cell from the others that are run: `resnet50/b1/fp16`.
-    pub(super) fn short_path(&self, id: &str) -> String {
-        let Some(cell) = self.cell(id) else { return id.to_owned() };
+    pub(super) fn short_path(&self, id: CellId) -> String {
+        let Some(cell) = self.cell(id) else { return id.to_string() };
         if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
     }
 
     /// What is compared stands in items per second, of cells with different batches.
     pub(super) fn is_by_items(&self) -> bool {
-        let items = MetricReference::of(&ITEMS).to_string();
-        self.against.values().any(|row| row.metric == items)
+        self.against.values().any(|row| row.metric == MetricReference::of(&ITEMS))
     }
 
     /// `against b1`; `against b1, per item` where batches differ: of equal batches that is the ratio of their latencies.
@@ -103,14 +103,13 @@ impl<'a> Reader<'a> {
     pub(super) fn asked(&self) -> Vec<MetricReference> {
         let results = self.results;
         let question = results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| {
-            let bounds = choice.bounds.iter().map(|bound| &bound.metric);
-            std::iter::once(&choice.metric).chain(&choice.then).chain(bounds)
+            let bounds = choice.bounds.iter().map(|bound| bound.metric);
+            std::iter::once(choice.best).chain(choice.then.iter().copied()).chain(bounds)
         });
-        let question = question.filter_map(|metric| metric.parse().ok());
         let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
         let about = |cell: &Cell| cell.load.as_ref()?.queries.about(cell.estimate(&ITEMS).is_some());
         let of_load = results.cells.iter().filter_map(about);
-        let goals = results.goals.iter().filter_map(|goal| goal.metric.parse().ok());
+        let goals = results.goals.iter().map(|goal| goal.check.metric);
         let mut metrics: Vec<MetricReference> = Vec::new();
         for metric in question.chain(by_items).chain(of_load).chain([MetricReference::LATENCY]).chain(goals) {
             if !metric.is_speedup() && !metrics.contains(&metric) {

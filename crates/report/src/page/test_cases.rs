@@ -6,8 +6,8 @@ use serde::Serialize;
 use super::Reader;
 use crate::format::amount;
 use base::code::Severity;
-use base::metric::{LATENCY, MetricReference};
-use judge::results::{Cell, GoalFound, GoalOutcome, Kept, Status};
+use base::metric::LATENCY;
+use judge::results::{BoundOutcome, Cell, GoalCheck, GoalOutcome, Status};
 use quality::fidelity::OUTPUTS_DIFFER;
 
 /// A test case.
@@ -74,17 +74,17 @@ fn invalid(cell: &Cell) -> String {
     grave.map(|(code, _)| code.as_str()).collect::<Vec<&str>>().join(", ")
 }
 
-fn of_goal(reader: &Reader<'_>, goal: &GoalFound) -> TestCase {
-    let unit = goal.metric.parse::<MetricReference>().ok().map(|reference| reference.unit());
-    let value = |value: f64| unit.map_or_else(|| value.to_string(), |unit| amount(unit, value));
-    let bounds = [goal.min.map(|min| format!(">= {}", value(min))), goal.max.map(|max| format!("<= {}", value(max)))];
-    let wanted = format!("{} {}", goal.metric, bounds.into_iter().flatten().collect::<Vec<_>>().join(" and "));
-    let open = goal.cells.iter().filter(|cell| cell.outcome != Kept::Kept).map(|cell| {
+fn of_goal(reader: &Reader<'_>, goal: &GoalCheck) -> TestCase {
+    let check = &goal.check;
+    let value = |value: f64| amount(check.metric.unit(), value);
+    let bounds = [check.min.map(|min| format!(">= {}", value(min))), check.max.map(|max| format!("<= {}", value(max)))];
+    let wanted = format!("{} {}", check.metric, bounds.into_iter().flatten().collect::<Vec<_>>().join(" and "));
+    let open = check.cells.iter().filter(|cell| cell.outcome != BoundOutcome::Kept).map(|cell| {
         let found = cell.value.map_or_else(
             || cell.outcome.name().to_owned(),
             |found| format!("{} ({})", value(found), cell.outcome.name()),
         );
-        format!("{}: {found}", reader.path(&cell.cell))
+        format!("{}: {found}", reader.path(cell.cell))
     });
     let why = open.collect::<Vec<_>>().join("; ");
     let (outcome, message) = match goal.outcome {

@@ -5,9 +5,9 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::format::Column;
 use crate::plots::Plots;
-use base::metric::MetricReference;
 use base::wording::{list, some};
-use judge::results::{Cell, Point, Tradeoff, TradeoffPlace};
+use judge::results::{Cell, FrontierPlace, Point, Tradeoff};
+use plan::CellId;
 use statistics::interval::Estimate;
 
 /// So many are named where there are at least two more.
@@ -21,7 +21,7 @@ const MOST_TABLES: usize = 12;
 pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
     let plot_of = |index: usize| plots.tradeoffs.iter().find(|(of, _)| *of == index).map(|(_, plot)| plot);
     let view = |(index, tradeoff): (usize, &Tradeoff)| {
-        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(&point.cell)).collect();
+        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
         let place = reader.place_of(cells.iter().copied());
         let title = if place.is_empty() { "All cells".to_owned() } else { place };
         let section = Section::new("tradeoffs", &format!("trade-off-{index}"), &title, table(reader, tradeoff, &cells));
@@ -36,16 +36,16 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
 
 /// Two cells are weighed only where the specification asks for it.
 fn is_told(tradeoff: &Tradeoff) -> bool {
-    tradeoff.open
+    tradeoff.is_open
         || tradeoff.points.len() == 2
-        || tradeoff.points.iter().any(|point| point.place == TradeoffPlace::Dominated)
+        || tradeoff.points.iter().any(|point| matches!(point.place, FrontierPlace::Dominated { .. }))
 }
 
 /// Which sets have no figure, where some have.
 pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
     let (mut open, mut told) = (0, 0);
     for tradeoff in &reader.results.tradeoffs {
-        open += usize::from(tradeoff.open);
+        open += usize::from(tradeoff.is_open);
         told += usize::from(is_told(tradeoff));
     }
     let left = open.saturating_sub(plots.tradeoffs.len()).max(told.saturating_sub(MOST_TABLES));
@@ -56,11 +56,11 @@ pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
 }
 
 fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
-    let name = |id: &str| reader.cell(id).map_or_else(|| id.to_owned(), |cell| name_among(cells, cell));
+    let name = |id: CellId| reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(cells, cell));
     let mut table = Columns::of(&tradeoff.points);
-    table.add(TableColumn::text("cell").of("candidate"), |point| Some(TableCell::text(name(&point.cell))));
-    for metric in tradeoff.metrics.iter().filter_map(|metric| metric.parse::<MetricReference>().ok()) {
-        let estimate = |point: &Point| reader.cell(&point.cell)?.estimate_of(metric);
+    table.add(TableColumn::text("cell").of("candidate"), |point| Some(TableCell::text(name(point.cell))));
+    for metric in tradeoff.metrics.iter().copied() {
+        let estimate = |point: &Point| reader.cell(point.cell)?.estimate_of(metric);
         let shown: Vec<Estimate> = tradeoff.points.iter().filter_map(estimate).collect();
         let fitted = Column::fit(metric.unit(), &shown);
         table.add(TableColumn::number(fitted.heading(&metric.title())).of(metric.metric.meaning), |point| {
@@ -76,18 +76,18 @@ fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
 }
 
 /// `frontier`, `within noise`, `dominated by fp32 and int8`: those on the frontier first.
-fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(&str) -> String) -> String {
-    match point.place {
-        TradeoffPlace::Dominated => {
-            let is_on_frontier = |cell: &String| {
-                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == TradeoffPlace::Frontier)
+fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(CellId) -> String) -> String {
+    match &point.place {
+        FrontierPlace::Dominated { by } => {
+            let is_on_frontier = |cell: &CellId| {
+                tradeoff.points.iter().any(|other| other.cell == *cell && other.place == FrontierPlace::Frontier)
             };
-            let mut by = point.by.clone();
+            let mut by = by.clone();
             by.sort_by_key(|cell| !is_on_frontier(cell));
-            format!("dominated by {}", list(&some(by.iter().map(|cell| name(cell)), MOST_NAMED)))
+            format!("dominated by {}", list(&some(by.iter().map(|cell| name(*cell)), MOST_NAMED)))
         }
-        TradeoffPlace::LeftOut => point.why.map_or_else(|| "left out".to_owned(), unfit_words),
-        TradeoffPlace::Frontier => "frontier".to_owned(),
-        TradeoffPlace::WithinNoise => "within noise".to_owned(),
+        FrontierPlace::LeftOut { why } => unfit_words(*why),
+        FrontierPlace::Frontier => "frontier".to_owned(),
+        FrontierPlace::WithinNoise => "within noise".to_owned(),
     }
 }

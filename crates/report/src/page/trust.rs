@@ -9,8 +9,7 @@ use crate::format::{judged_ratio, noise_floor, percent};
 use base::code::{BIASED, Code, part};
 use base::wording::{count, list};
 use experiment::{Design, QUICK_MARGIN};
-use judge::results::{Control, ControlOutcome, Effort, Results};
-use statistics::Claim;
+use judge::results::{Control, ControlOutcome, Effort, Results, Stopped};
 use statistics::planning::MINIMUM_RUNS;
 
 /// More groups than these are counted instead of named.
@@ -19,8 +18,8 @@ const MOST_NAMED: usize = 3;
 /// What the controls and the grade say.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trust {
-    /// How the controls ended.
-    pub state: ControlState,
+    /// How the controls ended, the worst of them; `None` without one.
+    pub state: Option<ControlOutcome>,
     /// `control passed`, `no control`: a fragment for one line.
     pub control: String,
     /// `noise floor 5 % (grade B)`; `None` without a control of enough blocks.
@@ -29,65 +28,33 @@ pub struct Trust {
     pub sentences: Vec<String>,
 }
 
-/// How the controls of a record ended, the worst of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ControlState {
-    /// Identical arms are equivalent.
-    Passed,
-    /// No difference was found, but it may be larger than the margin.
-    Inconclusive,
-    /// There are fewer blocks than a verdict takes.
-    TooFewBlocks,
-    /// There is none.
-    Absent,
-    /// Identical arms differ, though perhaps by less than the margin (`W_AA_BIAS`).
-    Biased,
-    /// Identical arms differ by more than the margin (`E_AA_FAILED`).
-    Failed,
+/// How the controls of a record ended, the worst of them; `None` without one.
+fn state(results: &Results) -> Option<ControlOutcome> {
+    match results.rules.controls {
+        0 => None,
+        // A control of which no block completed is not among those that were judged.
+        _ => Some(results.controls.iter().map(|it| it.outcome).max().unwrap_or(ControlOutcome::TooFewBlocks)),
+    }
 }
 
-impl ControlState {
-    fn of(control: &Control) -> Self {
-        match control.verdict.claim() {
-            _ if control.interval().is_none() => ControlState::TooFewBlocks,
-            Claim::Difference => ControlState::Failed,
-            _ if control.outcome == ControlOutcome::Biased => ControlState::Biased,
-            Claim::Sameness => ControlState::Passed,
-            Claim::Nothing => ControlState::Inconclusive,
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            ControlState::Passed => "passed",
-            ControlState::Inconclusive => "inconclusive",
-            ControlState::TooFewBlocks => "too short",
-            ControlState::Absent => "absent",
-            ControlState::Biased => "biased",
-            ControlState::Failed => "failed",
-        }
+fn words(outcome: ControlOutcome) -> &'static str {
+    match outcome {
+        ControlOutcome::TooFewBlocks => "too short",
+        other => other.name(),
     }
 }
 
 impl Trust {
     /// Whether identical arms were not found to differ.
     pub fn found_nothing(&self) -> bool {
-        matches!(self.state, ControlState::Passed | ControlState::Inconclusive)
+        matches!(self.state, Some(ControlOutcome::Passed | ControlOutcome::Inconclusive))
     }
 
     pub(super) fn of(reader: &Reader<'_>) -> Self {
         let results = reader.results;
-        let state = match results.rules.controls {
-            0 => ControlState::Absent,
-            // A control of which no block completed is not among those that were judged.
-            _ => results.controls.iter().map(ControlState::of).max().unwrap_or(ControlState::TooFewBlocks),
-        };
+        let state = state(results);
         let noun = if results.controls.len() > 1 { "controls" } else { "control" };
-        let control = match state {
-            ControlState::Absent => "no control".to_owned(),
-            state => format!("{noun} {}", state.words()),
-        };
+        let control = state.map_or_else(|| "no control".to_owned(), |state| format!("{noun} {}", words(state)));
         let grade = grade(results);
         let mut sentences = controls(reader);
         sentences.extend(grade.as_ref().map(|grade| {
@@ -102,7 +69,7 @@ impl Trust {
 /// `noise floor 5 % (grade B)`.
 fn grade(results: &Results) -> Option<String> {
     let seen = &results.detectable_effect;
-    Some(format!("noise floor {} (grade {})", noise_floor(seen.here?), seen.grade.as_ref()?))
+    Some(format!("noise floor {} (grade {})", noise_floor(seen.here?), seen.grade?.letter()))
 }
 
 /// What the controls say, one sentence for those that are well and one for each that is not.
@@ -114,7 +81,7 @@ fn controls(reader: &Reader<'_>) -> Vec<String> {
         (1, [control]) => vec![one(reader, control)],
         (planned, several) => {
             let mut sentences = vec![counted(planned as usize, several)];
-            let doubtful = several.iter().filter(|control| ControlState::of(control) >= ControlState::Biased);
+            let doubtful = several.iter().filter(|control| control.outcome >= ControlOutcome::Biased);
             sentences.extend(doubtful.map(|control| one(reader, control)));
             sentences
         }
@@ -138,24 +105,24 @@ fn without_control(results: &Results) -> String {
 
 /// One control by its cell.
 fn one(reader: &Reader<'_>, control: &Control) -> String {
-    let cell = reader.path(&control.cell);
+    let cell = reader.path(control.cell);
     let shown = judged_ratio(control.ratio, control.interval(), control.margin);
     let (apart, margin) = (percent(control.difference()), percent(control.margin));
     let code = control.code().map_or("", Code::name);
-    match ControlState::of(control) {
-        ControlState::Passed => "Control: two identical arms, equivalent.".to_owned(),
-        ControlState::Failed => format!(
+    match control.outcome {
+        ControlOutcome::Passed => "Control: two identical arms, equivalent.".to_owned(),
+        ControlOutcome::Failed => format!(
             "Control failed ({code}): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
         ),
-        ControlState::Biased => format!(
+        ControlOutcome::Biased => format!(
             "Control biased ({code}): two identical arms of {cell} differed by {apart} ({shown}), more than {} of the margin; chance alone does that in 2 to 5 of 100 records.",
             part(BIASED)
         ),
-        ControlState::TooFewBlocks => format!(
+        ControlOutcome::TooFewBlocks => format!(
             "Control: {} of two identical arms, too few for a verdict, which needs {MINIMUM_RUNS}.",
             count(control.blocks, "common block")
         ),
-        ControlState::Inconclusive | ControlState::Absent => format!(
+        ControlOutcome::Inconclusive => format!(
             "Control: two identical arms, inconclusive ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
         ),
     }
@@ -163,13 +130,13 @@ fn one(reader: &Reader<'_>, control: &Control) -> String {
 
 /// `Controls: 4 pairs of identical arms: 3 equivalent, 1 inconclusive.`
 fn counted(planned: usize, controls: &[Control]) -> String {
-    let number = |state: ControlState| controls.iter().filter(|control| ControlState::of(control) == state).count();
+    let number = |state: ControlOutcome| controls.iter().filter(|control| control.outcome == state).count();
     let states = [
-        (ControlState::Passed, "equivalent"),
-        (ControlState::Inconclusive, "inconclusive"),
-        (ControlState::TooFewBlocks, "with too few blocks"),
-        (ControlState::Biased, "biased"),
-        (ControlState::Failed, "different"),
+        (ControlOutcome::Passed, "equivalent"),
+        (ControlOutcome::Inconclusive, "inconclusive"),
+        (ControlOutcome::TooFewBlocks, "with too few blocks"),
+        (ControlOutcome::Biased, "biased"),
+        (ControlOutcome::Failed, "different"),
     ];
     let counts = states.into_iter().map(|(state, word)| (number(state), word)).filter(|(number, _)| *number > 0);
     let mut parts: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
@@ -181,7 +148,7 @@ fn counted(planned: usize, controls: &[Control]) -> String {
 /// How many blocks the groups needed, one sentence; `None` where runs do not go by need (method 4.6).
 fn effort(reader: &Reader<'_>) -> Option<String> {
     let efforts = &reader.results.efforts;
-    let settled = [("decided", "decided"), ("given_up", "given up")];
+    let settled = [(Stopped::Decided, "decided"), (Stopped::GivenUp, "given up")];
     let is_open = |effort: &&Effort| settled.iter().all(|(stopped, _)| effort.stopped != *stopped);
     let open: Vec<&Effort> = efforts.iter().filter(is_open).collect();
     let mut parts = Vec::new();
@@ -194,13 +161,13 @@ fn effort(reader: &Reader<'_>) -> Option<String> {
         parts.extend((!groups.is_empty()).then(|| format!("{of}{word} after {}", blocks(&groups))));
     }
     if let Some(first) = open.first() {
-        let why = match first.stopped.as_str() {
-            "most_runs" => ", the most that `runs` allows",
-            "budget" => ", when the budget was spent",
+        let why = match first.stopped {
+            Stopped::MostRuns => ", the most that `runs` allows",
+            Stopped::Budget => ", when the budget was spent",
             _ => "",
         };
         let name = |effort: &&Effort| {
-            let cells: Vec<_> = effort.cells.iter().filter_map(|id| reader.cell(id)).collect();
+            let cells: Vec<_> = effort.cells.iter().filter_map(|id| reader.cell(*id)).collect();
             reader.place_of(cells.iter().copied())
         };
         let names: Vec<String> = open.iter().map(name).collect();

@@ -133,9 +133,7 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, f
 }
 
 fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {
-    let id = cell.id.parse().ok();
-    let completed =
-        |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let completed = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(completed).collect();
     runs.sort_by_key(|run| run.block);
     let (mut samples, mut own_medians, mut run_boxes) = (Vec::new(), Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use crate::format::{self, Column, shown_interval};
 use crate::page::{Reader, name_among};
 use base::metric::{Direction, MetricReference};
 use base::wording::capitalized;
-use judge::results::{Cell, Point, Tradeoff, TradeoffPlace};
+use judge::results::{Cell, FrontierPlace, Point, Tradeoff};
 use statistics::interval::{Estimate, Interval};
 
 const WIDTH: f64 = 760.0;
@@ -36,12 +36,11 @@ const RADIUS: f64 = 4.4;
 /// The figures of the sets in which there is something to weigh, with the index of the set.
 pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Plot)> {
     let mut plots: Vec<(usize, Plot)> = Vec::new();
-    let open = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.open);
+    let open = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
         // Of more than two metrics the first two are drawn; the places are by all of them.
-        let metrics: Vec<MetricReference> = tradeoff.metrics.iter().filter_map(|metric| metric.parse().ok()).collect();
-        let [across, up, ref others @ ..] = metrics[..] else { continue };
-        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(&point.cell)).collect();
+        let [across, up, ref others @ ..] = tradeoff.metrics[..] else { continue };
+        let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
         let place = reader.place_of(cells.iter().copied());
         let drawn: Vec<Plot> = plots.iter().map(|(_, plot)| plot.clone()).collect();
         let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
@@ -126,6 +125,12 @@ impl Scale {
     }
 }
 
+impl Mark<'_> {
+    fn is_dominated(&self) -> bool {
+        matches!(self.point.place, FrontierPlace::Dominated { .. })
+    }
+}
+
 impl<'a> Figure<'a> {
     fn new(
         reader: &Reader<'_>,
@@ -134,8 +139,8 @@ impl<'a> Figure<'a> {
         across: MetricReference,
         up: MetricReference,
     ) -> Self {
-        let drawn = tradeoff.points.iter().filter(|point| point.place != TradeoffPlace::LeftOut);
-        let cell = |point: &Point| reader.cell(&point.cell);
+        let drawn = tradeoff.points.iter().filter(|point| !matches!(point.place, FrontierPlace::LeftOut { .. }));
+        let cell = |point: &Point| reader.cell(point.cell);
         let values: Vec<(&Point, Estimate, Estimate)> = drawn
             .filter_map(|point| Some((point, cell(point)?.estimate_of(across)?, cell(point)?.estimate_of(up)?)))
             .collect();
@@ -171,10 +176,12 @@ impl<'a> Figure<'a> {
         }
         self.draw_names(&mut canvas);
         for mark in &self.marks {
-            match mark.point.place {
-                TradeoffPlace::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
-                TradeoffPlace::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
-                TradeoffPlace::Dominated | TradeoffPlace::LeftOut => canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0),
+            match &mark.point.place {
+                FrontierPlace::Frontier => canvas.dot(mark.at, RADIUS, PALETTE[0], 1.0),
+                FrontierPlace::WithinNoise => canvas.ring(mark.at, RADIUS, PALETTE[0]),
+                FrontierPlace::Dominated { .. } | FrontierPlace::LeftOut { .. } => {
+                    canvas.dot(mark.at, RADIUS * 0.75, GREY, 1.0)
+                }
             }
         }
         canvas
@@ -244,7 +251,7 @@ impl<'a> Figure<'a> {
     /// Names beside their points, those of the frontier first; what finds no place is in the table.
     fn draw_names(&self, canvas: &mut Canvas) {
         let mut named: Vec<&Mark<'_>> = self.marks.iter().filter(|mark| self.is_named(mark)).collect();
-        named.sort_by_key(|mark| mark.point.place == TradeoffPlace::Dominated);
+        named.sort_by_key(|mark| mark.is_dominated());
         let mut obstacles: Vec<Area> = self.marks.iter().map(|mark| Area::around(mark.at, RADIUS + 1.0)).collect();
         obstacles.extend(self.marks.iter().flat_map(|mark| self.bars(mark)).map(|(from, to)| Area::along(from, to)));
         obstacles.extend(self.steps().into_iter().map(|(from, to)| Area::along(from, to)));
@@ -255,13 +262,13 @@ impl<'a> Figure<'a> {
             if label.is_far {
                 canvas.line(mark.at, end_of(&label, mark.at), GREY, 0.6);
             }
-            let color = if mark.point.place == TradeoffPlace::Dominated { GREY } else { INK };
+            let color = if mark.is_dominated() { GREY } else { INK };
             canvas.text(&mark.name, label.at, label.anchor, color);
         }
     }
 
     fn is_named(&self, mark: &Mark<'_>) -> bool {
-        self.marks.len() <= MOST_NAMED || mark.point.place != TradeoffPlace::Dominated
+        self.marks.len() <= MOST_NAMED || !mark.is_dominated()
     }
 }
 
@@ -277,5 +284,5 @@ fn end_of(label: &Label, point: (f64, f64)) -> (f64, f64) {
 }
 
 fn color_of(point: &Point) -> Color {
-    if matches!(point.place, TradeoffPlace::Frontier | TradeoffPlace::WithinNoise) { PALETTE[0] } else { GREY }
+    if matches!(point.place, FrontierPlace::Frontier | FrontierPlace::WithinNoise) { PALETTE[0] } else { GREY }
 }

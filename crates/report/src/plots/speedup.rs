@@ -7,7 +7,7 @@ use super::{Plot, row_name};
 use crate::format;
 use crate::page::Reader;
 use base::metric::{Direction, MetricReference};
-use judge::results::{AcrossMachines, Cell, Compared, Control, ControlOutcome, MeanRatio, Withheld, interval};
+use judge::results::{AcrossMachines, Cell, Comparison, Control, ControlOutcome, MeanRatio, Withheld, interval};
 use statistics::duet::paired_slice_ratio;
 
 /// More comparisons than these are left to the table.
@@ -19,8 +19,8 @@ const MOST_CONTROLS: usize = 12;
 /// The figure of the speed-ups; `None` where nothing is judged.
 pub(super) fn draw(reader: &Reader<'_>) -> Option<Plot> {
     let results = reader.results;
-    let comparisons: Vec<&Compared> = results.unasked().collect();
-    let has_value = |row: &&&Compared| !row.withheld().is_some_and(Withheld::hides_the_value);
+    let comparisons: Vec<&Comparison> = results.unasked().collect();
+    let has_value = |row: &&&Comparison| !row.withheld().is_some_and(Withheld::hides_the_value);
     let is_judged = comparisons.iter().filter(has_value).any(|row| row.interval().is_some());
     let baseline = results.rules.baseline.as_ref().filter(|_| is_judged)?;
     let rows: Vec<Row> =
@@ -40,8 +40,8 @@ pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
     let (results, title) = (reader.results, "Speed-up on each machine".to_owned());
     let of_machine = |across: &AcrossMachines| {
         let group = across.path.clone();
-        let row = |row: &Compared| {
-            let machine = experiment::Device::machine_in(reader.cell(&row.cell)?.names.device())?.to_owned();
+        let row = |row: &Comparison| {
+            let machine = experiment::Device::machine_in(reader.cell(row.cell)?.names.device())?.to_owned();
             Some(Row { group: group.clone(), entry: machine, ..compared(reader, row)? })
         };
         let mean = across.mean.map(|MeanRatio { ratio, low, high, .. }| {
@@ -76,9 +76,9 @@ pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Plot> {
     Some(Plot { svg, file, title, caption })
 }
 
-fn compared(reader: &Reader<'_>, row: &Compared) -> Option<Row> {
-    let (cell, baseline) = (reader.cell(&row.cell)?, reader.cell(&row.baseline)?);
-    let metric = row.reference()?;
+fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {
+    let (cell, baseline) = (reader.cell(row.cell)?, reader.cell(row.baseline)?);
+    let metric = row.metric;
     let logs = match cell.slices.is_empty() || metric != MetricReference::LATENCY {
         true => log_ratios(&baseline.runs, &cell.runs, metric),
         false => slice_ratios(baseline, cell),
@@ -103,7 +103,7 @@ fn compared(reader: &Reader<'_>, row: &Compared) -> Option<Row> {
 }
 
 fn doubled(reader: &Reader<'_>, control: &Control) -> Row {
-    let own = reader.cell(&control.cell).map(|cell| &cell.runs);
+    let own = reader.cell(control.cell).map(|cell| &cell.runs);
     let other = if control.twin_runs.is_empty() { own } else { Some(&control.twin_runs) };
     let logs = other.map(|other| log_ratios(other, &control.runs, MetricReference::LATENCY)).unwrap_or_default();
     let word = match control.outcome {
@@ -112,7 +112,7 @@ fn doubled(reader: &Reader<'_>, control: &Control) -> Row {
     };
     Row {
         group: String::new(),
-        entry: reader.path(&control.cell),
+        entry: reader.path(control.cell),
         words: format!("{} {word}", format::judged_ratio(control.ratio, control.interval(), control.margin)),
         ratio: control.ratio,
         interval: control.interval(),
@@ -156,7 +156,7 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
     logs.iter().map(|log| (-log).exp()).collect()
 }
 
-fn caption(comparisons: &[&Compared], drawn: usize) -> String {
+fn caption(comparisons: &[&Comparison], drawn: usize) -> String {
     let (margin, confidence) = comparisons.first().map_or((0.0, 0.0), |first| (first.margin, first.confidence));
     let mut text = format!(
         "Speed-up of each cell over its baseline, paired by block, with its {} interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",

@@ -119,8 +119,7 @@ fn grave<'a>(run: &'a StoredRun, cell: &Cell) -> Vec<&'a str> {
 }
 
 fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
-    let id = cell.id.parse().ok();
-    let is_shown = |run: &&StoredRun| Some(run.cell) == id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
+    let is_shown = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main && run.outcome == Outcome::Completed;
     let mut runs: Vec<&StoredRun> = drawn.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.block);
     let flagged: Vec<&StoredRun> = runs.iter().copied().filter(|run| !grave(run, cell).is_empty()).collect();

@@ -156,7 +156,7 @@ fn lines(reader: &Reader<'_>, varied: &Varied) -> Vec<(String, Vec<Line>)> {
             };
             let line = &mut of_figure[position];
             line.points.push((at, value));
-            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.contains(cell.id.as_str()) {
+            if cell.load.is_some() && varied.unit == Unit::PerSecond && knees.contains(&cell.id) {
                 line.knee = Some(at);
             }
         }

@@ -116,7 +116,7 @@ fn points(of: &Histories<'_>) -> Table {
             TableCell::text(point.name.clone()).to(of.files[index].clone()),
             TableCell::text(day(results)),
             TableCell::text(machine),
-            results.detectable_effect.grade.clone().map_or_else(TableCell::nothing, TableCell::text),
+            results.detectable_effect.grade.map_or_else(TableCell::nothing, |grade| TableCell::text(grade.letter())),
             TableCell::text(changed_words(&differ).join("; ")),
         ];
         TableRow { anchor: None, cells }

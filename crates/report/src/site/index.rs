@@ -52,7 +52,7 @@ fn row(of: &Histories<'_>) -> TableRow {
         number(of.known.points.len()),
         text(newest.map(day)),
         text(newest.map(|results| results.provenance.machine.clone())),
-        text(newest.and_then(|results| results.detectable_effect.grade.clone())),
+        text(newest.and_then(|results| results.detectable_effect.grade).map(|grade| grade.letter().to_owned())),
         text(course),
         text(change.map(|change| format!("{}: {}", change.name, change.words))),
     ];

@@ -19,7 +19,6 @@ use base::metric::{
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::history::{History, Point, history};
 use judge::results::Results;
-use table::TableError;
 
 /// What the page of a commit shows of each cell, beside what the history is of.
 const SHOWN: [&Metric; 8] =
@@ -44,17 +43,6 @@ pub struct Known {
     pub points: Vec<Point>,
 }
 
-/// Why there is no site.
-#[derive(Debug, thiserror::Error)]
-pub enum SiteError {
-    /// A table that polars cannot make.
-    #[error(transparent)]
-    Table(#[from] TableError),
-    /// A template that does not fit.
-    #[error(transparent)]
-    Report(#[from] ReportError),
-}
-
 /// A site in the making.
 pub struct Site<'a> {
     experiments: Vec<Histories<'a>>,
@@ -72,21 +60,17 @@ struct Histories<'a> {
 
 impl<'a> Site<'a> {
     /// A site about the metrics that are asked of each experiment.
-    ///
-    /// # Errors
-    ///
-    /// What polars reports.
     pub fn new(
         known: &'a [Known],
         metrics: &dyn Fn(&[Point]) -> Vec<MetricReference>,
         commit_url: Option<&'a str>,
-    ) -> Result<Self, SiteError> {
+    ) -> Self {
         let one = |known: &'a Known| {
             let of = |metric: MetricReference| history(&known.name, &known.points, metric, &|_| true);
-            let histories = metrics(&known.points).into_iter().map(of).collect::<Result<Vec<History>, TableError>>()?;
-            Ok(Histories { known, histories, files: files(&known.points) })
+            let histories = metrics(&known.points).into_iter().map(of).collect();
+            Histories { known, histories, files: files(&known.points) }
         };
-        Ok(Site { experiments: known.iter().map(one).collect::<Result<_, SiteError>>()?, commit_url })
+        Site { experiments: known.iter().map(one).collect(), commit_url }
     }
 
     /// Every page but those of commits, by its path.
@@ -94,7 +78,7 @@ impl<'a> Site<'a> {
     /// # Errors
     ///
     /// A fault of a template.
-    pub fn pages(&self) -> Result<Vec<(String, String)>, SiteError> {
+    pub fn pages(&self) -> Result<Vec<(String, String)>, ReportError> {
         let mut pages = vec![("index.html".to_owned(), fill_template("site.html.j2", &index::page(self))?)];
         for of in &self.experiments {
             let page = course::page(of, self);
@@ -114,7 +98,7 @@ impl<'a> Site<'a> {
     /// # Errors
     ///
     /// A fault of the template.
-    pub fn point(&self, (experiment, point): (usize, usize)) -> Result<(String, String), SiteError> {
+    pub fn point(&self, (experiment, point): (usize, usize)) -> Result<(String, String), ReportError> {
         let of = &self.experiments[experiment];
         let page = point::page(of, point, self);
         Ok((format!("{}/{}", of.known.name, of.files[point]), fill_template("site_point.html.j2", &page)?))
@@ -158,7 +142,7 @@ fn facts(point: &Point, site: &Site<'_>) -> Vec<Fact> {
         Some(hash) => Fact { link: site.commit(hash), ..fact("commit", point.name.clone()) },
         None => fact("commit", "not committed"),
     };
-    let grade = detectable_effect.grade.as_ref().map(|grade| fact("grade", grade.clone()));
+    let grade = detectable_effect.grade.map(|grade| fact("grade", grade.letter()));
     let runtimes = provenance.subject.get("runtimes").and_then(serde_json::Value::as_array);
     let versions: Vec<&str> = runtimes
         .into_iter()

@@ -10,7 +10,8 @@ use crate::format::{Column, judged_ratio, verdict_word};
 use crate::page::{Table, TableCell, TableColumn, TableRow};
 use base::metric::{ACCURACY_TOP1, FIDELITY_EQUAL, FIDELITY_TOP1, MetricReference};
 use judge::diff::changes;
-use judge::results::{Cell, Compared, Results, Status, interval};
+use judge::results::{Cell, Comparison, Results, Status, interval};
+use plan::CellId;
 use statistics::interval::Estimate;
 
 #[derive(Debug, Serialize)]
@@ -49,8 +50,8 @@ pub(super) fn page(of: &Histories<'_>, index: usize, site: &Site<'_>) -> Page {
     }
 }
 
-fn goal(goal: &judge::results::GoalFound) -> String {
-    format!("{}: {}", goal.name.as_ref().unwrap_or(&goal.metric), goal.outcome.name())
+fn goal(goal: &judge::results::GoalCheck) -> String {
+    format!("{}: {}", goal.name.clone().unwrap_or_else(|| goal.check.metric.to_string()), goal.outcome.name())
 }
 
 fn left_out(results: &Results, measured: usize) -> Option<String> {
@@ -84,9 +85,8 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
             (!found.is_empty()).then(|| (reference, stored, Column::fit(reference.unit(), &found)))
         })
         .collect();
-    let latency = MetricReference::LATENCY.to_string();
-    let rows = results.comparisons.iter().filter(|row| row.metric == latency);
-    let against: HashMap<&str, &Compared> = rows.map(|row| (row.cell.as_str(), row)).collect();
+    let rows = results.compared_by(MetricReference::LATENCY);
+    let against: HashMap<CellId, &Comparison> = rows.map(|row| (row.cell, row)).collect();
     let heading = |title: String, is_numeric: bool| TableColumn { title, is_numeric, meaning: None };
     let mut headings: Vec<TableColumn> =
         columns.iter().map(|(reference, _, column)| heading(column.heading(&reference.title()), true)).collect();
@@ -97,7 +97,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
             None => TableCell::nothing(),
         };
         let name = TableCell::text(name(&cell.names));
-        let against = against.get(cell.id.as_str()).map_or_else(TableCell::nothing, |row| verdict(row));
+        let against = against.get(&cell.id).map_or_else(TableCell::nothing, |row| verdict(row));
         // The verdict stands beside the latency that it is about.
         let (latency, others) = columns.split_at(columns.len().min(1));
         let cells = std::iter::once(name).chain(latency.iter().map(value)).chain([against]);
@@ -110,7 +110,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
     }
 }
 
-fn verdict(row: &Compared) -> TableCell {
+fn verdict(row: &Comparison) -> TableCell {
     let word = verdict_word(&MetricReference::LATENCY, row.verdict);
     let text = format!("{} {word}", judged_ratio(row.ratio, interval(row.low, row.high), row.margin));
     TableCell { sort: Some(row.ratio.to_string()), ..TableCell::text(text) }

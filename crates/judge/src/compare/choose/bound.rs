@@ -1,52 +1,95 @@
 //! Whether cells keep within a bound: by the whole interval of the estimate, not by the estimate.
 
+use std::collections::{BTreeMap, HashMap};
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::withheld::withheld;
-use super::super::{Comparison, Judged, Withheld};
+use super::super::{Comparison, Withheld};
+use crate::stored::{interval, rounded};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
-use base::metric::ToldBy;
-use experiment::{Bound, CompiledSelector};
-use plan::{Cell, Plan};
+use base::metric::{MetricReference, ToldBy};
+use experiment::{Bound, CompiledSelector, Selector};
+use plan::{Cell, CellId, Plan};
 use statistics::interval::{Estimate, Interval};
 use statistics::pooled_tail::PooledTail;
 use worker::backend::FailureKind;
 
-/// One bound and the cells that it speaks of.
-#[derive(Clone, Debug, PartialEq)]
+/// A bound, and how the cells that it speaks of keep it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoundCheck {
-    /// As specified.
-    pub bound: Bound,
+    /// What is bounded, as users name it.
+    pub metric: MetricReference,
+    /// The least value, in the metric's stored unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    /// The largest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    /// What it speaks of; absent: every cell.
+    #[serde(default, rename = "where", skip_serializing_if = "Selector::is_empty")]
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
+    pub of: Selector,
     /// The cells that it speaks of and that are to be run, in plan order.
     pub cells: Vec<BoundedCell>,
 }
 
-/// One cell under a bound.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A cell under a bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Bounded")]
 pub struct BoundedCell {
-    /// Index of the cell.
-    pub cell: usize,
-    /// The bounded metric; `None` where the cell has no value.
-    pub estimate: Option<Estimate>,
+    /// Id of the cell.
+    pub cell: CellId,
+    /// The bounded value; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<f64>,
+    /// Lower end of its interval, at the confidence of verdicts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// What the interval is over.
+    #[serde(default)]
+    pub n: u64,
     /// What all samples together say, where the percentiles of the runs leave the bound undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub pooled: Option<PooledTail>,
-    /// What may be said.
+    /// Whether the bound is kept.
     pub outcome: BoundOutcome,
+    /// Why it is undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Doubt>,
 }
 
-/// Whether a bound is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a cell keeps a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Kept")]
 pub enum BoundOutcome {
-    /// The whole interval lies inside.
+    /// With its whole interval.
     Kept,
-    /// The whole interval lies outside.
+    /// Its whole interval lies outside.
     Missed,
     /// Neither can be said.
-    Undecided(Doubt),
+    Undecided,
+}
+
+impl BoundOutcome {
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            BoundOutcome::Kept => "kept",
+            BoundOutcome::Missed => "missed",
+            BoundOutcome::Undecided => "undecided",
+        }
+    }
 }
 
 /// Why a bound is undecided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubt {
     /// The interval lies across the bound.
@@ -65,20 +108,44 @@ pub enum Doubt {
 
 impl BoundCheck {
     /// What is known about a cell; `None` where the bound does not speak of it, which keeps it.
-    pub fn of(&self, cell: usize) -> Option<&BoundedCell> {
-        let position = self.cells.binary_search_by_key(&cell, |bounded| bounded.cell).ok()?;
-        self.cells.get(position)
+    pub fn of(&self, cell: CellId) -> Option<&BoundedCell> {
+        self.cells.iter().find(|bounded| bounded.cell == cell)
+    }
+
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        let round = |cell: BoundedCell| BoundedCell {
+            value: cell.value.map(rounded),
+            low: cell.low.map(rounded),
+            high: cell.high.map(rounded),
+            ..cell
+        };
+        BoundCheck { cells: self.cells.into_iter().map(round).collect(), ..self }
     }
 }
+
+impl BoundedCell {
+    /// Its interval.
+    pub fn interval(&self) -> Option<Interval> {
+        interval(self.low, self.high)
+    }
+}
+
+/// Whether a bound is kept, and why that is undecided.
+type Outcome = Result<BoundOutcome, Doubt>;
 
 /// Checks a bound on every cell that it speaks of and that is to be run, by intervals of this confidence.
 pub(in crate::compare) fn check(
     plan: &Plan,
     summary: &Summary,
-    judged: &Judged,
+    comparisons: &[Comparison],
     confidence: f64,
     bound: &Bound,
 ) -> BoundCheck {
+    let by_cell: HashMap<CellId, &Comparison> = match bound.metric.is_speedup() {
+        true => comparisons.iter().map(|row| (row.cell, row)).collect(),
+        false => HashMap::new(),
+    };
     let selector = CompiledSelector::new(&bound.of, &plan.axes);
     let speaks_of =
         |(index, cell): &(usize, &Cell)| selector.matches(&cell.at) && plan.load_tells(*index, bound.metric);
@@ -86,7 +153,7 @@ pub(in crate::compare) fn check(
         let summary = &summary.cells[index];
         let (estimate, doubt) = if bound.metric.is_speedup() {
             let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);
-            speedup(summary, judged.of(index), is_baseline.then_some(confidence))
+            speedup(summary, by_cell.get(&cell.id).copied(), is_baseline.then_some(confidence))
         } else {
             (summary.estimate_at(bound.metric, confidence), doubt(summary, bound))
         };
@@ -94,9 +161,22 @@ pub(in crate::compare) fn check(
         let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
         let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled)?)));
         let outcome = pooled.map_or(by_runs, |(_, outcome)| outcome);
-        BoundedCell { cell: index, estimate, pooled: pooled.map(|(pooled, _)| pooled), outcome }
+        // Of a fact nothing is uncertain.
+        let is_told = |interval: &Interval| !bound.metric.metric.is_constant() || interval.low < interval.high;
+        let interval = estimate.and_then(|estimate| estimate.interval).filter(is_told);
+        BoundedCell {
+            cell: cell.id,
+            value: estimate.map(|estimate| estimate.value),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            n: estimate.map_or(0, |estimate| estimate.n as u64),
+            pooled: pooled.map(|(pooled, _)| pooled),
+            outcome: outcome.unwrap_or(BoundOutcome::Undecided),
+            reason: outcome.err(),
+        }
     });
-    BoundCheck { bound: bound.clone(), cells: bounded.collect() }
+    let Bound { metric, min, max, of } = bound.clone();
+    BoundCheck { metric, min, max, of, cells: bounded.collect() }
 }
 
 /// What forbids to judge a cell's own metric.
@@ -124,53 +204,51 @@ fn speedup(
     let Some(comparison) = comparison else {
         return (None, summary.failures.first().map(|failure| Doubt::Failed(failure.failure.kind)));
     };
-    let Comparison { speedup: value, interval, blocks, confidence, .. } = *comparison;
-    let estimate = Estimate { value, interval, n: blocks, confidence };
-    (Some(estimate), comparison.withheld.map(Doubt::Withheld))
+    let (interval, n) = (comparison.interval(), comparison.blocks as usize);
+    let estimate = Estimate { value: comparison.ratio, interval, n, confidence: comparison.confidence };
+    (Some(estimate), comparison.withheld().map(Doubt::Withheld))
 }
 
-fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> BoundOutcome {
-    let Some(estimate) = estimate else { return BoundOutcome::Undecided(doubt.unwrap_or(Doubt::NoValue)) };
+fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> Outcome {
+    let Some(estimate) = estimate else { return Err(doubt.unwrap_or(Doubt::NoValue)) };
     let interval = match bound.metric.metric.told_by {
         ToldBy::OneRun => Some(Interval { low: estimate.value, high: estimate.value }),
         ToldBy::Cell => estimate.interval,
         ToldBy::EachRun => estimate.interval.filter(|_| estimate.n >= LEAST_RUNS),
     };
     match (doubt, interval) {
-        (Some(doubt), _) => BoundOutcome::Undecided(doubt),
-        (None, None) => BoundOutcome::Undecided(Doubt::TooFewRuns),
+        (Some(doubt), _) => Err(doubt),
+        (None, None) => Err(Doubt::TooFewRuns),
         (None, Some(interval)) => place(bound, interval),
     }
 }
 
 /// What all samples together say of a bound on a percentile that the runs leave undecided (method 5.7); `None` where that is
 /// no more. Where the runs support the percentile, its upper end is theirs to tell.
-fn by_samples(bound: &Bound, by_runs: BoundOutcome, pooled: &PooledTail) -> Option<BoundOutcome> {
+fn by_samples(bound: &Bound, by_runs: Outcome, pooled: &PooledTail) -> Option<Outcome> {
     let interval = |high: Option<f64>| Interval {
         low: pooled.low.unwrap_or(f64::NEG_INFINITY),
         high: high.unwrap_or(f64::INFINITY),
     };
     match by_runs {
-        BoundOutcome::Undecided(Doubt::TooFewSamples) => match (place(bound, interval(pooled.high)), pooled.high) {
-            (BoundOutcome::Undecided(_), None) => Some(by_runs),
+        Err(Doubt::TooFewSamples) => match (place(bound, interval(pooled.high)), pooled.high) {
+            (Err(_), None) => Some(by_runs),
             (outcome, _) => Some(outcome),
         },
-        BoundOutcome::Undecided(Doubt::Across) => {
-            Some(place(bound, interval(None))).filter(|outcome| *outcome == BoundOutcome::Missed)
-        }
+        Err(Doubt::Across) => Some(place(bound, interval(None))).filter(|outcome| *outcome == Ok(BoundOutcome::Missed)),
         _ => None,
     }
 }
 
 /// Where an interval lies; a bound itself is inside.
-fn place(bound: &Bound, interval: Interval) -> BoundOutcome {
+fn place(bound: &Bound, interval: Interval) -> Outcome {
     let least = bound.min.unwrap_or(f64::NEG_INFINITY);
     let most = bound.max.unwrap_or(f64::INFINITY);
     if interval.low >= least && interval.high <= most {
-        BoundOutcome::Kept
+        Ok(BoundOutcome::Kept)
     } else if interval.high < least || interval.low > most {
-        BoundOutcome::Missed
+        Ok(BoundOutcome::Missed)
     } else {
-        BoundOutcome::Undecided(Doubt::Across)
+        Err(Doubt::Across)
     }
 }

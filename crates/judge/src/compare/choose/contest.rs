@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::super::comparable::{Unfit, comparable, unfit};
 use super::super::pair::{compare_cells, compare_unasked};
 use super::super::tie::TieBreak;
@@ -9,58 +12,73 @@ use super::super::{Comparison, ComparisonRules, Judged};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::summary::Summary;
 use base::metric::{Direction, MetricReference};
-use plan::{Group, Plan};
+use plan::{CellId, Group, Plan};
 
-/// The cells among which one is chosen.
-#[derive(Clone, Debug, PartialEq)]
+/// Cells that could stand in for each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contest {
-    /// Every cell, in plan order.
+    /// All of them, in plan order.
     pub entrants: Vec<Entrant>,
-    /// Indices of the cells that no other beats, the one with the best estimate first: several where they are not told
-    /// apart and nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
-    pub best: Vec<usize>,
+    /// Ids of those that no other beats, the one with the best estimate first: several where they are not told apart and
+    /// nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
+    pub best: Vec<CellId>,
     /// The first of `best` against every other cell that may be chosen, in plan order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Comparison>,
 }
 
-/// One cell of a contest.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A cell among those that could stand in for it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entrant {
-    /// Index of the cell.
-    pub cell: usize,
-    /// How it stands.
+    /// Id of the cell.
+    pub cell: CellId,
+    /// How it stands among them.
+    #[serde(flatten)]
     pub standing: Standing,
 }
 
-/// How a cell stands in its contest.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How a cell stands among those that could stand in for it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "standing", rename_all = "snake_case")]
 pub enum Standing {
     /// No other is better, and it keeps every bound.
     Unbeaten,
-    /// No other is better, but whether it keeps this bound is undecided.
+    /// No other is better, but whether it keeps a bound is undecided.
     InDoubt {
-        /// Index of the bound.
-        bound: usize,
+        /// What is bounded.
+        metric: MetricReference,
     },
     /// A cell that keeps every bound is better.
     Beaten {
-        /// Index of that cell: among several the one with the best estimate.
-        by: usize,
+        /// Id of that cell: among several the one with the best estimate.
+        other: CellId,
     },
-    /// No other is better, and one that keeps every bound and is not told apart from it is better by a further metric of
-    /// the question.
+    /// No other is better, and one that keeps every bound and is not told apart from it is better by a further metric.
     Tied {
-        /// Index of that cell: among several one that is best.
-        with: usize,
-        by: MetricReference,
+        /// Id of that cell: among several one that is best.
+        other: CellId,
+        /// The metric that breaks the tie.
+        metric: MetricReference,
     },
-    /// It misses this bound.
+    /// It misses a bound.
     OutOfBounds {
-        /// Index of the bound.
-        bound: usize,
+        /// What is bounded.
+        metric: MetricReference,
     },
     /// Nothing may be said about it.
-    Unfit { why: Unfit },
+    Unfit {
+        /// Why.
+        why: Unfit,
+    },
+}
+
+impl Contest {
+    /// In as many digits as are stored.
+    pub(crate) fn rounded(self) -> Self {
+        // Of scores that are zero or below there is no ratio.
+        let told = self.evidence.into_iter().filter(|row| row.ratio.is_finite());
+        Contest { evidence: told.map(Comparison::rounded).collect(), ..self }
+    }
 }
 
 /// What the contests are about.
@@ -115,7 +133,7 @@ impl Question<'_> {
         for &cell in cells {
             let standing = match unfit(self.plan, self.summary, &self.judged.controls, metric, cell) {
                 Some(why) => Standing::Unfit { why },
-                None => within(cell, bounds),
+                None => within(self.id(cell), bounds),
             };
             if matches!(standing, Standing::Unbeaten | Standing::InDoubt { .. }) {
                 field.push(cell);
@@ -128,18 +146,26 @@ impl Question<'_> {
         for &cell in &field {
             match keeps.iter().copied().find(|other| *other != cell && self.beats(*other, cell)) {
                 Some(by) => {
-                    standings.insert(cell, Standing::Beaten { by });
+                    standings.insert(cell, Standing::Beaten { other: self.id(by) });
                 }
                 None => best.push(cell),
             }
         }
         for (cell, with, by) in self.ties(&best, &keeps) {
-            standings.insert(cell, Standing::Tied { with, by });
+            standings.insert(cell, Standing::Tied { other: self.id(with), metric: by });
             best.retain(|other| *other != cell);
         }
         let evidence = best.first().map(|leader| self.evidence(*leader, &mut field)).unwrap_or_default();
-        let entrants = standings.into_iter().map(|(cell, standing)| Entrant { cell, standing }).collect();
-        Contest { entrants, best, evidence }
+        let entrant = |(cell, standing): (usize, Standing)| Entrant { cell: self.id(cell), standing };
+        Contest {
+            entrants: standings.into_iter().map(entrant).collect(),
+            best: best.into_iter().map(|cell| self.id(cell)).collect(),
+            evidence,
+        }
+    }
+
+    fn id(&self, cell: usize) -> CellId {
+        self.plan.cells[cell].id
     }
 
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
@@ -190,15 +216,14 @@ pub(crate) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells
 }
 
 /// A bound that is missed, else one that is undecided.
-fn within(cell: usize, bounds: &[BoundCheck]) -> Standing {
-    let outcomes = || {
-        let known = |(index, check): (usize, &BoundCheck)| Some((index, check.of(cell)?.outcome));
-        bounds.iter().enumerate().filter_map(known)
+fn within(cell: CellId, bounds: &[BoundCheck]) -> Standing {
+    let first = |outcome: BoundOutcome| {
+        let is_it = |check: &&BoundCheck| check.of(cell).is_some_and(|bounded| bounded.outcome == outcome);
+        bounds.iter().find(is_it).map(|check| check.metric)
     };
-    let missed = outcomes().find(|(_, outcome)| *outcome == BoundOutcome::Missed);
-    let doubtful = || outcomes().find(|(_, outcome)| matches!(outcome, BoundOutcome::Undecided(_)));
-    match missed {
-        Some((bound, _)) => Standing::OutOfBounds { bound },
-        None => doubtful().map_or(Standing::Unbeaten, |(bound, _)| Standing::InDoubt { bound }),
+    match (first(BoundOutcome::Missed), first(BoundOutcome::Undecided)) {
+        (Some(metric), _) => Standing::OutOfBounds { metric },
+        (None, Some(metric)) => Standing::InDoubt { metric },
+        (None, None) => Standing::Unbeaten,
     }
 }

@@ -7,7 +7,7 @@ mod ties;
 use std::path::Path;
 
 use super::*;
-use crate::compare::{Control, Unfit, Withheld, compare_cells};
+use crate::compare::{Control, Unfit, Withheld, against_baseline, compare_cells};
 use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
 use base::metric::{ITEMS, LATENCY, Metric, Statistic};
 use experiment::{Bound, Selector};
@@ -52,6 +52,10 @@ impl Scene {
 
     pub(crate) fn cell(&self, path: &str) -> usize {
         self.plan.cells.iter().position(|cell| self.plan.path(cell) == path).expect("a cell of the plan")
+    }
+
+    pub(crate) fn id(&self, path: &str) -> CellId {
+        self.plan.cells[self.cell(path)].id
     }
 
     /// The cell's runs have these values of a metric.
@@ -119,8 +123,11 @@ impl Scene {
     pub(crate) fn failed_control(mut self, path: &str) -> Self {
         let cell = self.cell(path);
         self.plan.controls.push(cell as u32);
-        let paired = statistics::paired::compare_paired(&[0.1; 10], 0.02, CONFIDENCE).unwrap();
-        self.judged.controls.push(Control { cell, ratio: 0.9, interval: None, paired, is_biased: true });
+        let failed = serde_json::json!({
+            "cell": self.id(path), "ratio": 0.9, "low": 0.89, "high": 0.91, "confidence": CONFIDENCE, "blocks": 10,
+            "margin": 0.02, "verdict": "worse", "outcome": "failed",
+        });
+        self.judged.controls.push(serde_json::from_value::<Control>(failed).unwrap());
         self
     }
 
@@ -135,12 +142,15 @@ impl Scene {
     }
 
     fn best(&self, choice: &Choice) -> Vec<Vec<String>> {
-        let path = |cell: &usize| self.plan.path(&self.plan.cells[*cell]);
+        let path = |id: &CellId| {
+            let cell = self.plan.cells.iter().find(|cell| cell.id == *id).unwrap();
+            self.plan.path(cell)
+        };
         choice.contests.iter().map(|contest| contest.best.iter().map(path).collect()).collect()
     }
 
     fn standing(&self, choice: &Choice, path: &str) -> Standing {
-        let cell = self.cell(path);
+        let cell = self.id(path);
         let mut entrants = choice.contests.iter().flat_map(|contest| &contest.entrants);
         entrants.find(|entrant| entrant.cell == cell).expect("an entrant").standing
     }
@@ -165,13 +175,13 @@ fn the_cell_that_beats_the_others_is_best() {
     let scene = three();
     let choice = scene.choose("latency", &[]);
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu"]]);
-    let by = scene.cell("m/default/int8/cpu");
-    assert_eq!(scene.standing(&choice, "m/default/fp16/cpu"), Standing::Beaten { by });
-    let against: Vec<usize> = choice.contests[0].evidence.iter().map(|comparison| comparison.baseline).collect();
-    assert_eq!(against, [0, 2]);
+    let other = scene.id("m/default/int8/cpu");
+    assert_eq!(scene.standing(&choice, "m/default/fp16/cpu"), Standing::Beaten { other });
+    let against: Vec<CellId> = choice.contests[0].evidence.iter().map(|comparison| comparison.baseline).collect();
+    assert_eq!(against, [scene.plan.cells[0].id, scene.plan.cells[2].id]);
     // The evidence is what the comparison says, no matter which of them is the baseline of the record.
     let known = compare_cells(&scene.summary, 0, 1, MetricReference::LATENCY, &ComparisonRules::default()).unwrap();
-    assert_eq!(choice.contests[0].evidence[0].interval, known.interval);
+    assert_eq!(choice.contests[0].evidence[0].interval(), known.interval());
 }
 
 #[test]
@@ -230,11 +240,14 @@ fn batches_compete_for_a_rate_per_item_alone() {
 #[test]
 fn bounds_are_kept_missed_or_undecided_by_the_whole_interval() {
     let scene = three();
-    let outcome = |max: f64| scene.choose("latency", &[at_most("latency", max, None)]).bounds[0].cells[0].outcome;
+    let outcome = |max: f64| {
+        let cell = scene.choose("latency", &[at_most("latency", max, None)]).bounds[0].cells[0].clone();
+        (cell.outcome, cell.reason)
+    };
     // The mean of the runs is 18 ms with half an interval of 0.107 %, or 0.02 ms.
-    assert_eq!(outcome(18.03e6), BoundOutcome::Kept);
-    assert_eq!(outcome(18.01e6), BoundOutcome::Undecided(Doubt::Across));
-    assert_eq!(outcome(17.97e6), BoundOutcome::Missed);
+    assert_eq!(outcome(18.03e6), (BoundOutcome::Kept, None));
+    assert_eq!(outcome(18.01e6), (BoundOutcome::Undecided, Some(Doubt::Across)));
+    assert_eq!(outcome(17.97e6), (BoundOutcome::Missed, None));
     let least = Bound { min: Some(17.97e6), max: None, ..at_most("latency", 0.0, None) };
     let choice = scene.choose("latency", &[least]);
     assert_eq!(
@@ -248,14 +261,17 @@ fn bounds_are_kept_missed_or_undecided_by_the_whole_interval() {
 fn a_percentile_without_enough_samples_is_undecided() {
     let scene = three().tails("m/default/fp32/cpu", true).tails("m/default/int8/cpu", false);
     let choice = scene.choose("latency", &[at_most("latency.p95", 20e6, None)]);
-    let outcomes: Vec<BoundOutcome> = choice.bounds[0].cells.iter().map(|cell| cell.outcome).collect();
-    let undecided = BoundOutcome::Undecided;
-    assert_eq!(outcomes, [BoundOutcome::Kept, undecided(Doubt::TooFewSamples), undecided(Doubt::TooFewSamples)]);
+    let outcomes: Vec<_> = choice.bounds[0].cells.iter().map(|cell| (cell.outcome, cell.reason)).collect();
+    let undecided = (BoundOutcome::Undecided, Some(Doubt::TooFewSamples));
+    assert_eq!(outcomes, [(BoundOutcome::Kept, None), undecided, undecided]);
     // The faster one may miss the bound, and the one that keeps it may not be the fastest.
     assert_eq!(scene.best(&choice), [["m/default/int8/cpu", "m/default/fp32/cpu"]]);
-    assert_eq!(scene.standing(&choice, "m/default/int8/cpu"), Standing::InDoubt { bound: 0 });
+    assert_eq!(
+        scene.standing(&choice, "m/default/int8/cpu"),
+        Standing::InDoubt { metric: "latency.p95".parse().unwrap() }
+    );
     assert_eq!(scene.standing(&choice, "m/default/fp32/cpu"), Standing::Unbeaten);
-    assert!(matches!(scene.standing(&choice, "m/default/fp16/cpu"), Standing::Beaten { by: 0 }));
+    assert!(scene.standing(&choice, "m/default/fp16/cpu") == Standing::Beaten { other: scene.plan.cells[0].id });
 }
 
 /// What all samples of the runs of [`three`] together say of p95, in milliseconds.
@@ -272,24 +288,24 @@ fn all_samples_together_decide_what_those_of_a_run_cannot() {
     let path = "m/default/int8/cpu";
     let outcome = |scene: Scene, max: f64| {
         let choice = scene.choose("latency", &[at_most("latency.p95", max * 1e6, None)]);
-        let bounded = choice.bounds[0].of(scene.cell(path)).unwrap();
-        (bounded.outcome, bounded.pooled.is_some())
+        let bounded = choice.bounds[0].of(scene.id(path)).unwrap();
+        (bounded.outcome, bounded.reason, bounded.pooled.is_some())
     };
     let thin = |low, high| pooled(three().tails(path, false), path, low, high);
-    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 20.0), (BoundOutcome::Kept, true));
+    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 20.0), (BoundOutcome::Kept, None, true));
     // The median is 8 ms, so the percentile is no less.
-    assert_eq!(outcome(thin(Some(8.0), None), 7.0), (BoundOutcome::Missed, true));
+    assert_eq!(outcome(thin(Some(8.0), None), 7.0), (BoundOutcome::Missed, None, true));
     let undecided = BoundOutcome::Undecided;
-    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 8.5), (undecided(Doubt::Across), true));
-    assert_eq!(outcome(thin(Some(8.0), None), 20.0), (undecided(Doubt::TooFewSamples), true));
+    assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 8.5), (undecided, Some(Doubt::Across), true));
+    assert_eq!(outcome(thin(Some(8.0), None), 20.0), (undecided, Some(Doubt::TooFewSamples), true));
     // A run that supports its percentile has the last word, but for what lies above the bound already.
     let supported = |low, high| pooled(three().tails(path, true), path, low, high);
-    assert_eq!(outcome(supported(Some(9.0), None), 20.0), (BoundOutcome::Kept, false));
-    assert_eq!(outcome(supported(Some(8.0), Some(8.7)), 8.8), (undecided(Doubt::Across), false));
-    assert_eq!(outcome(supported(Some(8.9), None), 8.8), (BoundOutcome::Missed, true));
+    assert_eq!(outcome(supported(Some(9.0), None), 20.0), (BoundOutcome::Kept, None, false));
+    assert_eq!(outcome(supported(Some(8.0), Some(8.7)), 8.8), (undecided, Some(Doubt::Across), false));
+    assert_eq!(outcome(supported(Some(8.9), None), 8.8), (BoundOutcome::Missed, None, true));
     // Too few runs say nothing, however many samples they have.
     let few = pooled(three().values(path, &LATENCY, &[8e6; 4]).tails(path, false), path, Some(8.0), Some(9.0));
-    assert!(!outcome(few, 20.0).1);
+    assert!(!outcome(few, 20.0).2);
 }
 
 #[test]
@@ -301,14 +317,16 @@ fn bounds_speak_of_the_cells_that_they_match() {
     assert_eq!(scene.best(&choice), [["m/b1/fp32/cpu"], ["m/b8/fp32/cpu"]]);
     let both = scene.choose("latency", &[at_most("latency", 5e6, None)]);
     assert_eq!(scene.best(&both), [vec!["m/b1/fp32/cpu".to_owned()], vec![]]);
-    assert_eq!(scene.standing(&both, "m/b8/fp32/cpu"), Standing::OutOfBounds { bound: 0 });
+    assert_eq!(scene.standing(&both, "m/b8/fp32/cpu"), Standing::OutOfBounds { metric: MetricReference::LATENCY });
 }
 
 #[test]
 fn a_speedup_is_that_against_the_own_baseline() {
     let mut scene = three();
-    scene.judged.comparisons =
-        crate::compare::against_baseline(&scene.plan, &scene.summary, &ComparisonRules::default());
+    let rules = ComparisonRules::default();
+    scene.judged.comparisons = against_baseline(&scene.plan, &[], |baseline, cell| {
+        compare_cells(&scene.summary, baseline, cell, MetricReference::LATENCY, &rules)
+    });
     let least = Bound { min: Some(1.0), max: None, ..at_most("speedup", 0.0, None) };
     let choice = scene.choose("speedup", &[least]);
     let outcomes: Vec<BoundOutcome> = choice.bounds[0].cells.iter().map(|cell| cell.outcome).collect();
@@ -343,7 +361,7 @@ fn what_cannot_be_judged_is_never_best() {
 fn a_failed_control_of_the_record_leaves_nothing_to_claim() {
     let scene = three().failed_control("m/default/fp32/cpu");
     let choice = scene.choose("latency", &[at_most("latency", 20e6, None)]);
-    assert_eq!(choice.failed_control.map(|failed| failed.cell), Some(0));
+    assert_eq!(choice.failed_control.map(|failed| failed.cell), Some(scene.plan.cells[0].id));
     assert!(choice.contests.is_empty() && choice.bounds.is_empty());
 }
 
@@ -388,7 +406,7 @@ mod properties {
                 let is_best = contest.best.contains(&entrant.cell);
                 let may_be = matches!(entrant.standing, Standing::Unbeaten | Standing::InDoubt { .. });
                 prop_assert_eq!(is_best, may_be);
-                if let Standing::Beaten { by } = entrant.standing {
+                if let Standing::Beaten { other: by } = entrant.standing {
                     let verdict = verdict_of(&scene, by, entrant.cell);
                     prop_assert_eq!(verdict, statistics::Verdict::Better);
                     prop_assert!(choice.bounds[0].of(by).is_some_and(|bounded| bounded.outcome == BoundOutcome::Kept));
@@ -400,7 +418,8 @@ mod properties {
         }
     }
 
-    fn verdict_of(scene: &Scene, cell: usize, other: usize) -> statistics::Verdict {
+    fn verdict_of(scene: &Scene, cell: CellId, other: CellId) -> statistics::Verdict {
+        let [cell, other] = [cell, other].map(|id| scene.plan.cells.iter().position(|it| it.id == id).unwrap());
         let comparison =
             compare_cells(&scene.summary, other, cell, MetricReference::LATENCY, &ComparisonRules::default());
         comparison.unwrap().verdict

@@ -27,7 +27,7 @@ fn ties_are_broken_by_what_the_question_names_alone() {
     let choice = by_memory.choose("latency, peak_rss", &[]);
     assert_eq!(by_memory.best(&choice), [[int8]]);
     let by = MetricReference::of(&PEAK_RSS);
-    let tied = Standing::Tied { with: by_memory.cell(int8), by };
+    let tied = Standing::Tied { other: by_memory.id(int8), metric: by };
     assert_eq!(by_memory.standing(&choice, "m/default/fp32/cpu"), tied);
     assert_eq!(by_memory.standing(&choice, "m/default/fp16/cpu"), tied);
     let by_size = heavy(level(), [75.1, 75.0, 127.0], [20.0, 30.0, 10.0]);
@@ -76,7 +76,10 @@ fn what_may_miss_a_bound_takes_no_tie() {
     let scene = heavy(level(), [125.0, 75.0, 127.0], [20.0, 30.0, 10.0]);
     let scene = scene.tails("m/default/fp32/cpu", true).tails("m/default/int8/cpu", false);
     let choice = scene.choose("latency, peak_rss", &[at_most("latency.p95", 20e6, None)]);
-    assert_eq!(scene.standing(&choice, "m/default/int8/cpu"), Standing::InDoubt { bound: 0 });
+    assert_eq!(
+        scene.standing(&choice, "m/default/int8/cpu"),
+        Standing::InDoubt { metric: "latency.p95".parse().unwrap() }
+    );
     assert_eq!(scene.standing(&choice, "m/default/fp32/cpu"), Standing::Unbeaten);
 }
 
@@ -92,7 +95,8 @@ fn what_was_beaten_dominates_nothing_that_is_chosen() {
         let sets = tradeoffs(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), &metrics, false);
         sets[0].points.iter().map(|point| point.place.clone()).collect()
     };
-    let by = |cell: usize| FrontierPlace::Dominated { by: vec![cell] };
+    let ids: Vec<CellId> = scene.plan.cells.iter().map(|cell| cell.id).collect();
+    let by = |cell: usize| FrontierPlace::Dominated { by: vec![ids[cell]] };
     assert_eq!(places(&scene), [by(1), by(2), FrontierPlace::Frontier]);
     let mut answered = scene;
     answered.judged.choice = Some(choice);

@@ -1,9 +1,8 @@
-//! A number with its interval, as it is stored.
+//! Numbers as they are stored: in how many digits, and with their interval.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::digits::rounded;
 use statistics::interval::{Estimate, Interval};
 
 /// A number with what is known about it.
@@ -27,7 +26,7 @@ pub struct Estimated {
 
 impl Estimated {
     /// An estimate, in as many digits as are stored.
-    pub(super) fn of(estimate: Estimate) -> Self {
+    pub(crate) fn of(estimate: Estimate) -> Self {
         let Estimate { value, interval, n, .. } = estimate;
         let end = |end: fn(Interval) -> f64| interval.map(|interval| rounded(end(interval)));
         let (low, high) = (end(|interval| interval.low), end(|interval| interval.high));
@@ -43,4 +42,44 @@ impl Estimated {
 /// Two stored ends as an interval.
 pub fn interval(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
     low.zip(high).map(|(low, high)| Interval { low, high })
+}
+
+/// Significant digits of what is measured: an error of at most 0.005 %, a tenth of what the quietest machine repeats.
+const DIGITS: i32 = 5;
+
+/// Digits of what is the same in every run and no whole number.
+const EXACT: i32 = 9;
+
+/// What is measured, to as many digits as mean anything.
+pub(crate) fn rounded(number: f64) -> f64 {
+    to_digits(number, DIGITS)
+}
+
+/// A value that is the same in every run: bytes as a whole number, shares of items in nine digits.
+pub(crate) fn as_fact(number: f64) -> f64 {
+    if number.fract() == 0.0 { number } else { to_digits(number, EXACT) }
+}
+
+pub(crate) fn to_digits(number: f64, digits: i32) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return number;
+    }
+    // Through the decimal form, so that what is written is short.
+    format!("{number:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(number)
+}
+
+/// Whether a field is left out.
+pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
+}
+
+/// Whether a field is left out.
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The word that is stored of a variant without fields.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    let value = serde_json::to_value(value).ok();
+    value.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
 }

@@ -6,6 +6,7 @@ use base::metric::MetricReference;
 use base::quantity::Nanos;
 use judge::compare::ComparisonRules;
 use record::{BudgetUsed, Manifest};
+use statistics::interim::InterimAnalyses;
 use statistics::planning::detectable_effect;
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
@@ -27,7 +28,7 @@ pub(crate) struct Budget {
 struct Finds {
     block_deviation: f64,
     margin: f64,
-    confidence: f64,
+    analyses: InterimAnalyses,
 }
 
 impl Budget {
@@ -37,7 +38,7 @@ impl Budget {
         let finds = |block_deviation| Finds {
             block_deviation,
             margin: terms.margin_of(MetricReference::LATENCY),
-            confidence: terms.confidence,
+            analyses: terms.analyses,
         };
         Budget { limit: limit.to_duration(), wanted, finds: spread.map(finds) }
     }
@@ -59,8 +60,9 @@ impl Budget {
 
     /// The outcome for so many blocks.
     pub(crate) fn used(&self, runs: u32) -> BudgetUsed {
-        let finds = |Finds { block_deviation, margin, confidence }| {
-            detectable_effect(block_deviation, runs as usize, margin, confidence)
+        let blocks = runs as usize;
+        let finds = |Finds { block_deviation, margin, analyses }| {
+            detectable_effect(block_deviation, blocks, margin, analyses.analysis_of(blocks))
         };
         let limit = Nanos::from_duration(self.limit);
         BudgetUsed { limit, wanted: self.wanted, runs, detectable_effect: self.finds.and_then(finds) }
@@ -79,7 +81,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_asked_and_what_does_not_is_cut() {
-        let finds = Finds { block_deviation: 0.02, margin: 0.02, confidence: 0.95 };
+        let finds = Finds { block_deviation: 0.02, margin: 0.02, analyses: InterimAnalyses::new(12, 12) };
         let budget = budget(Some(finds));
         assert_eq!(budget.fit(10, MINUTE, Some(9 * MINUTE), false), 10);
         // 9 minutes are left for blocks of 2 minutes.

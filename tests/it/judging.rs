@@ -89,7 +89,8 @@ fn by_need(noise: Noise, effect: f64, interim_analyses: InterimAnalyses, number:
     for trial in 0..number {
         let ratios = noise.log_ratios(interim_analyses.most(), effect, stream_seed(7, u64::from(trial)));
         let at = |look: u32| {
-            compare_paired(&ratios[..look as usize], MARGIN, interim_analyses.confidence()).unwrap().verdict
+            let blocks = look as usize;
+            compare_paired(&ratios[..blocks], MARGIN, interim_analyses.analysis_of(blocks)).unwrap().verdict
         };
         let stop = interim_analyses.blocks().find(|look| !at(*look).is_open()).unwrap_or(interim_analyses.most());
         match at(stop) {
@@ -113,7 +114,7 @@ fn identical_code_is_called_different_in_at_most_one_of_two_hundred() {
             Noise::Storms => 0.94,
             Noise::TwoModes => 0.88,
         };
-        assert!(decided.equivalent >= least && decided.mean_blocks <= 22.0, "{noise:?}: {decided:.3?}");
+        assert!(decided.equivalent >= least && decided.mean_blocks <= 23.5, "{noise:?}: {decided:.3?}");
     }
 }
 
@@ -137,7 +138,7 @@ fn five_percent_are_found_within_few_blocks() {
         (Noise::Drift, 0.99),
     ] {
         let decided = by_need(noise, 0.05, Runs::AUTO.interim_analyses(), 2000);
-        assert!(decided.worse >= least && decided.mean_blocks <= 16.0, "{noise:?}: {decided:.3?}");
+        assert!(decided.worse >= least && decided.mean_blocks <= 17.5, "{noise:?}: {decided:.3?}");
         assert_eq!(decided.better + decided.equivalent, 0.0, "{noise:?}: {decided:.3?}");
     }
 }
@@ -179,28 +180,30 @@ fn intervals_of_twelve_runs_cover() {
 }
 
 /// What 40 comparisons of identical arms promise with a power of .8, as `perfrun calibrate` does, is found by new
-/// comparisons in 70 to 90 of 100.
+/// comparisons in 70 to 90 of 100, and in 50 and more where runs are disturbed.
 #[test]
 fn what_is_promised_is_found() {
-    let (blocks, confidence) = (12, Runs::fixed(12).interim_analyses().confidence());
+    let (blocks, analysis) = (12, Runs::fixed(12).interim_analyses().analysis_of(12));
     for noise in Noise::ALL {
         let (mut found, mut all) = (0, 0);
         for round in 0..10_u64 {
             let spread = |trial: u64| {
                 let ratios = noise.log_ratios(blocks, 0.0, stream_seed(round, trial));
-                let paired = compare_paired(&ratios, MARGIN, confidence).unwrap();
+                let paired = compare_paired(&ratios, MARGIN, analysis).unwrap();
                 (paired.winsorised_deviation.unwrap(), paired.blocks)
             };
             let spread = typical_deviation((0..40).map(spread)).unwrap();
-            let promised = detectable_effect(spread, blocks as usize, MARGIN, confidence).unwrap();
+            let promised = detectable_effect(spread, blocks as usize, MARGIN, analysis).unwrap();
             for trial in 0..200 {
                 let ratios = noise.log_ratios(blocks, promised, stream_seed(1000 + round, trial));
-                found += u32::from(compare_paired(&ratios, MARGIN, confidence).unwrap().verdict == Verdict::Worse);
+                found += u32::from(compare_paired(&ratios, MARGIN, analysis).unwrap().verdict == Verdict::Worse);
                 all += 1;
             }
         }
         let share = f64::from(found) / f64::from(all);
-        assert!((0.7..=0.9).contains(&share), "{noise:?}: {share:.3}");
+        // Ranks of twelve blocks ask for more where 15 of 100 runs are disturbed; by need there are more blocks.
+        let least = if matches!(noise, Noise::Storms) { 0.5 } else { 0.7 };
+        assert!((least..=0.9).contains(&share), "{noise:?}: {share:.3}");
     }
 }
 
@@ -233,11 +236,11 @@ measure: {{ warmup: {{ mode: samples, count: 3 }}, stop: {{ mode: samples, count
     assert_eq!((count("slower", "better"), count("slower", "equivalent")), (0, 0));
     let found = (count("b", "equivalent"), count("slower", "worse"));
     assert!(found.0 >= 17 && found.1 >= 17, "of 20: {found:?}");
-    assert!(rows.iter().all(|row| row["confidence"] == 0.99));
+    assert!(rows.iter().all(|row| row["confidence"].as_f64().unwrap() >= 1.0 - 0.05 / 3.0));
     let blocks: Vec<u64> =
         results["efforts"].as_array().unwrap().iter().map(|effort| effort["blocks"].as_u64().unwrap()).collect();
     let mean = blocks.iter().sum::<u64>() as f64 / blocks.len() as f64;
-    assert!(blocks.iter().all(|blocks| [8, 12, 16, 24, 32].contains(blocks)) && mean <= 22.0, "{blocks:?}");
+    assert!(blocks.iter().all(|blocks| [8, 12, 16, 24, 32].contains(blocks)) && mean <= 24.0, "{blocks:?}");
 }
 
 /// Other load in nearly every run: intervals are as narrow as ever, so the answer says for what it holds.

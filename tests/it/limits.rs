@@ -90,7 +90,10 @@ fn runs() -> String {
     let row = |name: String, runs: Runs| {
         let analyses = runs.interim_analyses();
         let after: Vec<String> = analyses.blocks().map(|blocks| blocks.to_string()).collect();
-        [name, after.join(", "), percent(analyses.confidence())]
+        let level = |blocks: u32| analyses.analysis_of(blocks as usize).confidence(blocks as usize);
+        let [first, last] = [analyses.blocks().next(), analyses.blocks().last()].map(|blocks| level(blocks.unwrap()));
+        let levels = format!("{:.1} to {:.1} %", 100.0 * first, 100.0 * last);
+        [name, after.join(", "), if first == last { percent(last) } else { levels }]
     };
     let fixed = Runs::AUTO.interim_analyses().typical();
     let rows = [row("`auto`".to_owned(), Runs::AUTO), row(format!("`{fixed}`"), Runs::fixed(fixed))];

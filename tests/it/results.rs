@@ -17,7 +17,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn committed() -> Vec<PathBuf> {
+pub(crate) fn committed() -> Vec<PathBuf> {
     let reports = std::fs::read_dir(root().join("reports")).unwrap();
     let files: Vec<PathBuf> =
         reports.map(|report| report.unwrap().path().join(results::FILE)).filter(|file| file.is_file()).collect();

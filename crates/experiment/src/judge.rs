@@ -104,8 +104,8 @@ impl Grade {
     /// adds to the error of their log ratio: by the margin and the runs of a specification that names none, so that machines can be
     /// compared. `None` for what is no deviation.
     pub fn finds(block_deviation: f64) -> Option<f64> {
-        let (margin, confidence) = (Margin::default().default.0, Runs::AUTO.interim_analyses().confidence());
-        detectable_effect(block_deviation, Self::BLOCKS as usize, margin, confidence)
+        let (margin, blocks) = (Margin::default().default.0, Self::BLOCKS as usize);
+        detectable_effect(block_deviation, blocks, margin, Runs::AUTO.interim_analyses().analysis_of(blocks))
     }
 
     /// The grade of a machine on which [`Grade::finds`] gives this effect.

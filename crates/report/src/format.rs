@@ -13,8 +13,8 @@ pub use bound::bound;
 pub(crate) use bound::bound_in_short;
 pub(crate) use comparison::signed;
 pub use comparison::{change, difference, judged_ratio, p_value, ratio, speedup, verdict_of};
-pub(crate) use phrases::verdict_word;
 pub use phrases::{amount, batched, bytes, magnitude, percent, score};
+pub(crate) use phrases::{better_word, verdict_word};
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 

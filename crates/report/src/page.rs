@@ -20,6 +20,7 @@ mod outputs;
 mod pivots;
 mod profile;
 mod reader;
+mod said;
 mod table;
 mod test_cases;
 mod tradeoffs;

@@ -7,6 +7,59 @@
 use super::multiplicity::LEVEL;
 use super::planning::MINIMUM_RUNS;
 
+/// One analysis of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Analysis {
+    confidence: f64,
+    is_one: bool,
+}
+
+/// When the blocks of a comparison establish its direction ([`super::direction`]).
+pub(super) struct DirectionRule {
+    /// Probability that chance gives such ranks.
+    pub(super) level: f64,
+    /// The quantile of Student's t beyond which an estimate is far.
+    pub(super) far: f64,
+    /// Fewer blocks give no far estimate.
+    pub(super) fewest_of_far: usize,
+}
+
+impl Analysis {
+    /// The shown interval of a difference has at least this confidence: of intervals that decided, 95 % must cover.
+    const OF_DIFFERENCES: f64 = 0.998;
+
+    /// The only analysis, of a number of blocks that was fixed before.
+    pub fn one(confidence: f64) -> Self {
+        Analysis { confidence, is_one: true }
+    }
+
+    /// Confidence of the interval by which so many blocks are judged: below eight a single analysis has four fifths of its
+    /// level, because the deviation of so few is too small too often.
+    pub fn confidence(self, blocks: usize) -> f64 {
+        match self.is_one && blocks < 8 {
+            true => 1.0 - 0.8 * (1.0 - self.confidence),
+            false => self.confidence,
+        }
+    }
+
+    /// Confidence of the shown interval of a difference.
+    pub(super) fn shown_confidence(self, blocks: usize) -> f64 {
+        self.confidence(blocks).max(Self::OF_DIFFERENCES)
+    }
+
+    /// Whether it is the only one.
+    pub(super) fn is_one(self) -> bool {
+        self.is_one
+    }
+
+    pub(super) fn direction(self) -> DirectionRule {
+        match self.is_one {
+            true => DirectionRule { level: 0.002, far: 0.99975, fewest_of_far: 12 },
+            false => DirectionRule { level: 0.0005, far: 0.99995, fewest_of_far: 16 },
+        }
+    }
+}
+
 /// The interim analyses of a comparison of at least `least` and at most `most` blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterimAnalyses {
@@ -37,8 +90,16 @@ impl InterimAnalyses {
         self.blocks().any(|known| known == blocks)
     }
 
-    /// The confidence of every analysis: the level of one comparison, shared among them (Bonferroni), so that looking more
-    /// often finds no more false differences.
+    /// The analysis that so many common blocks belong to: the last one at or before them. The level of one comparison is
+    /// shared among the analyses in proportion to their number, since early ones rest on few blocks.
+    pub fn analysis_of(self, blocks: usize) -> Analysis {
+        let all = self.blocks().count() as f64;
+        let number = self.blocks().filter(|known| *known as usize <= blocks).count().max(1) as f64;
+        Analysis { confidence: 1.0 - LEVEL * number / (all * (all + 1.0) / 2.0), is_one: self.is_one() }
+    }
+
+    /// The confidence of intervals of single cells at every analysis: the level of one, shared among them (Bonferroni), so
+    /// that looking more often finds no more false ones.
     pub fn confidence(self) -> f64 {
         1.0 - LEVEL / self.blocks().count() as f64
     }
@@ -84,6 +145,16 @@ mod tests {
         assert!((InterimAnalyses::new(8, 32).confidence() - 0.99).abs() < 1e-12);
         assert!((InterimAnalyses::new(12, 12).confidence() - 0.95).abs() < 1e-12);
         assert!(InterimAnalyses::new(8, u32::MAX).confidence() < 1.0);
+    }
+
+    #[test]
+    fn early_analyses_have_the_least_of_the_level() {
+        let of = |blocks| InterimAnalyses::new(8, 32).analysis_of(blocks).confidence(blocks);
+        for (blocks, number) in [(8, 1.0), (11, 1.0), (12, 2.0), (16, 3.0), (24, 4.0), (31, 4.0), (32, 5.0), (5, 1.0)] {
+            assert!((of(blocks) - (1.0 - 0.05 * number / 15.0)).abs() < 1e-12, "{blocks}");
+        }
+        let fixed = |blocks| InterimAnalyses::new(12, 12).analysis_of(blocks).confidence(blocks);
+        assert!((fixed(12) - 0.95).abs() < 1e-12 && (fixed(5) - 0.96).abs() < 1e-12);
     }
 
     #[test]

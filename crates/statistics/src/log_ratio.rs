@@ -4,11 +4,13 @@
 //! Input: the estimate with its error. Output: a [`LogRatio`], the same with pairs and without. Deliberately absent: where
 //! the error comes from (`paired`, `unpaired`).
 
+use super::direction::Directions;
+use super::interim::Analysis;
 use super::interval::{Interval, is_confidence};
 use super::minimum_effect::MinimumEffect;
 use super::outlook::Outlook;
-use super::planning::{MINIMUM_RUNS, effect_with};
-use super::satterthwaite::{CombinedUncertainty, VariancePart};
+use super::planning::MINIMUM_RUNS;
+use super::satterthwaite::CombinedUncertainty;
 use super::verdict::Verdict;
 
 /// Why a comparison is inconclusive, and what would help; without pairs, blocks are runs on each side.
@@ -54,7 +56,8 @@ pub struct LogRatio {
     pub theta: f64,
     /// Its standard error; `None` for a single block.
     pub(crate) error: Option<CombinedUncertainty>,
-    /// Its interval; `None` when there are too few blocks for a verdict.
+    /// Its interval, of a difference the one that holds for those that were decided (method 6.1); `None` when there are too
+    /// few blocks for a verdict.
     pub interval: Option<Interval>,
     /// Confidence of the interval.
     pub confidence: f64,
@@ -77,30 +80,70 @@ pub(crate) fn are_terms(margin: f64, confidence: f64) -> bool {
     margin >= 0.0 && margin.is_finite() && is_confidence(confidence)
 }
 
+/// What is known of an estimate besides itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evidence {
+    /// Its error.
+    pub(crate) error: CombinedUncertainty,
+    /// The error by which a difference is claimed, where that is another.
+    pub(crate) of_differences: CombinedUncertainty,
+    /// Which differences may be claimed at all.
+    pub(crate) directions: Directions,
+}
+
+/// An estimate nearer to the margin than so many half widths of its interval is shown from the margin on: among those that
+/// were decided, estimates near the margin are too large.
+const NEAR_THE_MARGIN: f64 = 3.0;
+
+impl Evidence {
+    /// The verdict on an estimate, and the interval that is shown with it.
+    fn verdict(&self, theta: f64, blocks: usize, log_margin: f64, analysis: Analysis) -> (Verdict, Interval) {
+        let confidence = analysis.confidence(blocks);
+        let interval = self.error.interval(theta, confidence);
+        let half = self.of_differences.interval(0.0, confidence).high;
+        let wide = self.of_differences.interval(0.0, analysis.shown_confidence(blocks)).high;
+        // In the direction of the difference, so that there is one case.
+        let shown = |theta: f64| {
+            let is_near = theta < log_margin + NEAR_THE_MARGIN * half;
+            Interval { low: if is_near { log_margin } else { log_margin.max(theta - wide) }, high: theta + wide }
+        };
+        match Verdict::from_interval(Interval { low: theta - half, high: theta + half }, log_margin) {
+            Verdict::Worse if self.directions.worse => (Verdict::Worse, shown(theta)),
+            Verdict::Better if self.directions.better => {
+                let shown = shown(-theta);
+                (Verdict::Better, Interval { low: -shown.high, high: -shown.low })
+            }
+            _ => match Verdict::from_interval(interval, log_margin) {
+                Verdict::Equivalent => (Verdict::Equivalent, interval),
+                _ => (Verdict::Inconclusive, interval),
+            },
+        }
+    }
+}
+
 impl LogRatio {
-    /// Judges an estimate over so many blocks, whose error is `error`, or `variance` with its degrees of freedom.
+    /// Judges an estimate over so many blocks.
     pub(crate) fn judged(
         (theta, blocks): (f64, usize),
-        error: Option<CombinedUncertainty>,
-        variance: Option<VariancePart>,
+        evidence: Option<Evidence>,
         margin: f64,
-        confidence: f64,
+        analysis: Analysis,
     ) -> Self {
         let log_margin = margin.ln_1p();
-        let known = error.filter(|_| blocks >= MINIMUM_RUNS);
-        let interval = known.map(|error| error.interval(theta, confidence));
+        let known = evidence.filter(|_| blocks >= MINIMUM_RUNS);
+        let judged = known.map(|evidence| evidence.verdict(theta, blocks, log_margin, analysis));
         LogRatio {
             blocks,
             theta,
-            error,
-            interval,
-            confidence,
+            error: evidence.map(|evidence| evidence.error),
+            interval: judged.map(|(_, interval)| interval),
+            confidence: analysis.confidence(blocks),
             margin,
-            verdict: Verdict::from_interval(interval, log_margin),
+            verdict: judged.map(|(verdict, _)| verdict).unwrap_or_default(),
             hint: None,
             winsorised_deviation: None,
-            detectable_effect: variance.and_then(|part| effect_with(part, margin, confidence)),
-            minimum_effect: known.map(|error| MinimumEffect::of(theta, &error, log_margin)),
+            detectable_effect: None,
+            minimum_effect: known.map(|evidence| MinimumEffect::of(theta, &evidence.of_differences, log_margin)),
         }
     }
 

@@ -30,6 +30,8 @@ impl MinimumEffect {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::interim::Analysis;
+    use crate::paired::compare_paired;
     use crate::trimmed_mean::TrimmedMean;
     use crate::vectors::{assert_close, load, number, numbers};
     use proptest::prelude::*;
@@ -43,7 +45,10 @@ mod tests {
     fn reference_tests_hold() {
         for (_, set) in load()["paired"].as_object().unwrap() {
             let expected = &set["expected"]["min_effect"];
-            let actual = of_pairs(&numbers(&set["expected"]["log_ratios"]), number(&expected["log_margin"]));
+            let log_ratios = numbers(&set["expected"]["log_ratios"]);
+            let margin = number(&expected["log_margin"]).exp_m1();
+            let found = compare_paired(&log_ratios, margin, Analysis::one(0.95)).unwrap();
+            let actual = found.minimum_effect.unwrap();
             assert_close(actual.p_worse, number(&expected["p_slower"]), 1e-8);
             assert_close(actual.p_better, number(&expected["p_faster"]), 1e-8);
             assert_close(actual.p_min_effect, number(&expected["p_min_effect_two_sided"]), 1e-8);

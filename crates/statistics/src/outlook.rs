@@ -52,6 +52,7 @@ impl Outlook {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use crate::interim::Analysis;
     use crate::log_ratio::{Hint, LogRatio};
     use crate::paired::compare_paired;
     use crate::random::Xoshiro256PlusPlus;
@@ -65,7 +66,7 @@ mod tests {
 
     fn around(center: f64, spread: f64) -> LogRatio {
         let ratios: Vec<f64> = (0..10).map(|index| center + spread * (f64::from(index) - 4.5)).collect();
-        compare_paired(&ratios, 0.02, 0.95).unwrap()
+        compare_paired(&ratios, 0.02, Analysis::one(0.95)).unwrap()
     }
 
     #[test]
@@ -84,10 +85,11 @@ mod tests {
             let (mut right, mut said) = (0, 0);
             for _ in 0..400 {
                 let all: Vec<f64> = (0..210).map(|_| effect + 0.01 * random.normal()).collect();
-                let first = compare_paired(&all[..10], 0.02, 0.95).unwrap();
+                let first = compare_paired(&all[..10], 0.02, Analysis::one(0.95)).unwrap();
                 let Some(more) = more_blocks(&first) else { continue };
                 said += 1;
-                right += u32::from(!compare_paired(&all[..10 + more], 0.02, 0.95).unwrap().verdict.is_open());
+                right +=
+                    u32::from(!compare_paired(&all[..10 + more], 0.02, Analysis::one(0.95)).unwrap().verdict.is_open());
             }
             assert!(right * 4 >= said * 3, "{right} of {said} at {effect}");
         }

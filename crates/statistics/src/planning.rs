@@ -6,10 +6,11 @@
 use std::ops::RangeInclusive;
 
 use super::distribution::student_t_quantile;
+use super::interim::Analysis;
 use super::interval::is_confidence;
 use super::quantile::median;
 use super::satterthwaite::VariancePart;
-use super::trimmed_mean::{variance_expected, variance_of_one, variance_with};
+use super::trimmed_mean::{trimmed, variance_expected, variance_of_one, variance_with};
 
 pub use super::trimmed_mean::MINIMUM_RUNS;
 
@@ -67,12 +68,82 @@ pub(crate) fn runs_for_trimmed_mean(estimate: f64, variance_of_one: f64, relativ
     (MINIMUM_RUNS..=MOST_RUNS).find(is_enough)
 }
 
-/// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power, at this confidence and
-/// where one block adds this deviation ([`typical_deviation`]; method 8.3). `None` below two blocks, for a deviation that
-/// is not finite, and for what is no margin or confidence.
-pub fn detectable_effect(deviation_of_one: f64, blocks: usize, margin: f64, confidence: f64) -> Option<f64> {
-    let is_spread = deviation_of_one >= 0.0 && deviation_of_one.is_finite();
-    effect_with(variance_expected(deviation_of_one.powi(2), blocks).filter(|_| is_spread)?, margin, confidence)
+/// What the rule of pairs takes to call a difference, in errors of the estimate: beyond the margin, and beyond zero, where
+/// the margin is small against the error and ranks decide. Solved by simulation of normal noise (method 8.3).
+struct Needed {
+    blocks: f64,
+    beyond_margin: f64,
+    beyond_zero: f64,
+}
+
+const fn needed(blocks: f64, beyond_margin: f64, beyond_zero: f64) -> Needed {
+    Needed { blocks, beyond_margin, beyond_zero }
+}
+
+/// With a number of blocks that was fixed before, judged at 95 %.
+const WITH_FIXED_BLOCKS: [Needed; 13] = [
+    needed(5.0, 6.83, 6.83),
+    needed(6.0, 4.71, 4.95),
+    needed(7.0, 4.15, 4.81),
+    needed(8.0, 4.35, 5.33),
+    needed(9.0, 3.82, 5.47),
+    needed(10.0, 3.47, 4.81),
+    needed(11.0, 3.35, 4.79),
+    needed(12.0, 3.58, 4.51),
+    needed(14.0, 3.25, 4.30),
+    needed(16.0, 3.31, 4.13),
+    needed(20.0, 3.18, 3.92),
+    needed(24.0, 3.11, 3.80),
+    needed(32.0, 3.01, 3.72),
+];
+
+/// With blocks by need, up to so many.
+const BY_NEED: [Needed; 4] =
+    [needed(12.0, 3.93, 5.44), needed(16.0, 3.76, 4.88), needed(24.0, 3.60, 4.34), needed(32.0, 3.53, 4.17)];
+
+/// Between two rows of a table, or as the nearest one.
+fn of_blocks(table: &[Needed], blocks: f64) -> [f64; 2] {
+    let above = table.partition_point(|row| row.blocks < blocks).min(table.len() - 1);
+    let (from, to) = (&table[above.saturating_sub(1)], &table[above]);
+    let share = if to.blocks > from.blocks {
+        ((blocks - from.blocks) / (to.blocks - from.blocks)).clamp(0.0, 1.0)
+    } else {
+        1.0
+    };
+    let between = |from: f64, to: f64| from + share * (to - from);
+    [between(from.beyond_margin, to.beyond_margin), between(from.beyond_zero, to.beyond_zero)]
+}
+
+fn needed_of(blocks: usize, analysis: Analysis) -> [f64; 2] {
+    let (count, fixed) = (blocks as f64, of_blocks(&WITH_FIXED_BLOCKS, blocks as f64));
+    if !analysis.is_one() {
+        // Fewer than the least of the table are needed as much more often as those.
+        let least = BY_NEED[0].blocks;
+        let scale = of_blocks(&WITH_FIXED_BLOCKS, least);
+        let by_need = of_blocks(&BY_NEED, count.max(least));
+        return if count < least { [0, 1].map(|it| by_need[it] * fixed[it] / scale[it]) } else { by_need };
+    }
+    let freedom = (blocks - 2 * trimmed(blocks)) as f64 - 1.0;
+    let quantile = |confidence: f64| student_t_quantile(f64::midpoint(1.0, confidence), freedom);
+    let usual = Analysis::one(PLANNED_CONFIDENCE).confidence(blocks);
+    let more = (quantile(analysis.confidence(blocks)) - quantile(usual)).max(0.0);
+    fixed.map(|errors| errors + more)
+}
+
+/// The relative effect, such as 0.03, that `blocks` pairs call worse than `margin` with 80% power where one block adds this
+/// deviation ([`typical_deviation`]; method 8.3). `None` below five blocks, for a deviation that is not finite, and for what
+/// is no margin or confidence.
+pub fn detectable_effect(deviation_of_one: f64, blocks: usize, margin: f64, analysis: Analysis) -> Option<f64> {
+    let is_known = deviation_of_one >= 0.0 && deviation_of_one.is_finite() && margin >= 0.0;
+    if !is_known || blocks < MINIMUM_RUNS || !is_confidence(analysis.confidence(blocks)) {
+        return None;
+    }
+    let error = deviation_of_one / (blocks as f64).sqrt();
+    let [beyond_margin, beyond_zero] = needed_of(blocks, analysis).map(|errors| errors * error);
+    // The larger of both, without a step where they are equal.
+    let larger = ((margin.ln_1p() + beyond_margin).powi(8) + beyond_zero.powi(8)).powf(0.125);
+    // Saturated, because JSON has no infinity.
+    Some(larger.exp_m1().min(f64::MAX))
 }
 
 /// The relative effect that an error of this variance of log ratios calls worse than `margin` with 80% power.
@@ -98,29 +169,31 @@ pub struct PairedPilot {
 }
 
 /// The smallest number of blocks, at least five, that call the relative effect `effect` worse than the margin with 80%
-/// power, at the confidence that a verdict on so many has. `None` for an effect within the margin, and where no
-/// reasonable number is enough.
-pub fn blocks_for_effect(pilot: PairedPilot, effect: f64, confidence_after: impl Fn(usize) -> f64) -> Option<usize> {
-    let of_one = variance_of_one(pilot.winsorised_deviation, pilot.blocks)?;
-    let finds = |blocks: &usize| {
-        let found = effect_with(variance_expected(of_one, *blocks)?, pilot.margin, confidence_after(*blocks))?;
-        Some(found <= effect)
-    };
+/// power, by the analysis that would be the last of so many. `None` for an effect within the margin, and where no reasonable
+/// number is enough.
+pub fn blocks_for_effect(pilot: PairedPilot, effect: f64, analysis_of: impl Fn(usize) -> Analysis) -> Option<usize> {
+    let of_one = typical_deviation([(pilot.winsorised_deviation, pilot.blocks)])?;
+    let finds =
+        |blocks: &usize| Some(detectable_effect(of_one, *blocks, pilot.margin, analysis_of(*blocks))? <= effect);
     (MINIMUM_RUNS..=MOST_RUNS).find(|blocks| finds(blocks) == Some(true))
 }
 
 /// What one value typically adds to the error of a trimmed mean, from several Winsorised deviations, each of so many
 /// values: the root of so many times the variance of the estimate as there are values. It is the median of them, each
 /// widened by what chance makes the median of such deviations too small (the median of chi-square, after Wilson and
-/// Hilferty 1931). `None` without one.
+/// Hilferty 1931), and all by what is uncertain about that median. `None` without one.
 pub fn typical_deviation(deviations: impl IntoIterator<Item = (f64, usize)>) -> Option<f64> {
     let widened = |(deviation, n): (f64, usize)| {
         let freedom = variance_with(deviation, n)?.degrees_of_freedom;
         let of_one = variance_of_one(deviation, n)?.sqrt();
         Some(of_one / (1.0 - 2.0 / (9.0 * freedom)).powf(1.5)).filter(|deviation| deviation.is_finite())
     };
-    let widened: Vec<f64> = deviations.into_iter().filter_map(widened).collect();
-    median(&widened)
+    let deviations: Vec<(f64, usize)> = deviations.into_iter().collect();
+    let known: Vec<f64> = deviations.iter().copied().filter_map(widened).collect();
+    let values: Vec<f64> = deviations.iter().map(|(_, n)| *n as f64).collect();
+    let typical = median(&values)? as usize;
+    let freedom = (typical - 2 * trimmed(typical)).saturating_sub(1).max(1) as f64;
+    Some(median(&known)? * (1.05 + 0.8 / (known.len() as f64 * freedom)))
 }
 
 #[cfg(test)]
@@ -136,8 +209,8 @@ mod tests {
         for case in planning["detectable"].as_array().unwrap() {
             let of = |key: &str| number(&case[key]);
             let blocks = count(&case["blocks"]);
-            let of_one = variance_of_one(of("winsorised_sd"), blocks).unwrap().sqrt();
-            let actual = detectable_effect(of_one, blocks, of("margin"), of("confidence"));
+            let of_one = typical_deviation([(of("winsorised_sd"), blocks)]).unwrap();
+            let actual = detectable_effect(of_one, blocks, of("margin"), Analysis::one(of("confidence")));
             assert_close(actual.unwrap(), of("expected"), 1e-10);
         }
     }
@@ -162,17 +235,17 @@ mod tests {
         let quiet = Variances { within_runs: 1.0, between_runs: 0.0 };
         assert_eq!(optimal_samples(1.0, 1.0, quiet, 50..=100), None);
         assert_eq!(optimal_samples(0.0, 1.0, Variances { between_runs: 1.0, ..quiet }, 50..=100), None);
-        assert_eq!(detectable_effect(0.1, 1, 0.02, 0.95), None);
-        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, 0.95), None);
-        assert_eq!(detectable_effect(0.1, 9, 0.02, 1.0), None);
+        assert_eq!(detectable_effect(0.1, 1, 0.02, Analysis::one(0.95)), None);
+        assert_eq!(detectable_effect(f64::NAN, 9, 0.02, Analysis::one(0.95)), None);
+        assert_eq!(detectable_effect(0.1, 9, 0.02, Analysis::one(1.0)), None);
         let pilot = |winsorised_deviation, blocks| PairedPilot { winsorised_deviation, blocks, margin: 0.02 };
-        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| 0.95), None);
-        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| 0.95), None);
-        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| 0.95), Some(MINIMUM_RUNS));
+        assert_eq!(blocks_for_effect(pilot(0.1, 12), 0.02, |_| Analysis::one(0.95)), None);
+        assert_eq!(blocks_for_effect(pilot(0.1, 1), 0.03, |_| Analysis::one(0.95)), None);
+        assert_eq!(blocks_for_effect(pilot(0.0, 12), 0.03, |_| Analysis::one(0.95)), Some(MINIMUM_RUNS));
         assert_eq!(runs_for_trimmed_mean(0.0, 0.0, 0.01), None);
         assert_eq!(runs_for_trimmed_mean(1.0, f64::NAN, 0.01), None);
         assert_eq!(runs_for_trimmed_mean(1.0, 0.0, 0.01), Some(MINIMUM_RUNS));
-        assert_eq!(detectable_effect(1e6, 10, 0.02, 0.95), Some(f64::MAX), "JSON has no infinity");
+        assert_eq!(detectable_effect(1e6, 10, 0.02, Analysis::one(0.95)), Some(f64::MAX), "JSON has no infinity");
         assert_eq!(typical_deviation([]), None);
         assert_eq!(typical_deviation([(0.1, 1)]), None);
     }
@@ -186,8 +259,8 @@ mod tests {
         };
         for n in [8, 12, 32] {
             let typical = typical_deviation((0..4000).map(|_| deviation(n)).collect::<Vec<_>>()).unwrap();
-            // The trimmed mean of normal values has a variance 1.2 times that of their mean.
-            assert!((typical / 1.2_f64.sqrt() - 1.0).abs() < 0.08, "{typical} of {n}");
+            // The trimmed mean of normal values has a variance 1.2 times that of their mean, and 5 % are for what is uncertain.
+            assert!((typical / 1.05 / 1.2_f64.sqrt() - 1.0).abs() < 0.08, "{typical} of {n}");
         }
     }
 
@@ -196,10 +269,10 @@ mod tests {
         fn blocks_are_the_fewest_that_find_the_effect(deviation in 0.001_f64..0.05, effect in 0.04_f64..0.2) {
             let pilot = PairedPilot { winsorised_deviation: deviation, blocks: 12, margin: 0.02 };
             let finds = |blocks: usize| {
-                let of_one = variance_of_one(deviation, 12).unwrap();
-                effect_with(variance_expected(of_one, blocks).unwrap(), 0.02, 0.95).unwrap() <= effect
+                let of_one = typical_deviation([(deviation, 12)]).unwrap();
+                detectable_effect(of_one, blocks, 0.02, Analysis::one(0.95)).unwrap() <= effect
             };
-            match blocks_for_effect(pilot, effect, |_| 0.95) {
+            match blocks_for_effect(pilot, effect, |_| Analysis::one(0.95)) {
                 Some(blocks) => prop_assert!(finds(blocks) && (blocks == MINIMUM_RUNS || !finds(blocks - 1))),
                 None => prop_assert!(!finds(MOST_RUNS)),
             }

@@ -58,6 +58,13 @@ impl TrimmedMean {
         variance_with(self.winsorised_deviation?, self.n)
     }
 
+    /// The error, where the values deviate by at least this.
+    pub(super) fn error_of_at_least(&self, deviation: f64) -> Option<CombinedUncertainty> {
+        let part = self.variance()?;
+        let variance = part.variance.max(deviation.powi(2) / self.n as f64);
+        CombinedUncertainty::of(&[VariancePart { variance, ..part }])
+    }
+
     /// The error of the estimate; `None` for a single value, and where the spread is beyond all bounds.
     pub(super) fn error(&self) -> Option<CombinedUncertainty> {
         CombinedUncertainty::of(&[self.variance()?])

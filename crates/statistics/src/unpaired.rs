@@ -8,10 +8,15 @@
 //! by 2%.
 //! Deliberately absent: which metric is better in which direction, and blocks (`paired`), which find far smaller differences.
 
-use super::log_ratio::{LogRatio, are_terms};
+use super::direction::Directions;
+use super::interim::Analysis;
+use super::log_ratio::{Evidence, LogRatio, are_terms};
+use super::moments::standard_deviation;
+use super::planning::effect_with;
+use super::quantile::sorted;
 use super::satterthwaite::{CombinedUncertainty, VariancePart};
 use super::session_spread::logarithms;
-use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one};
+use super::trimmed_mean::{TrimmedMean, variance_expected, variance_of_one, variance_with};
 
 pub use super::session_spread::SessionSpread;
 
@@ -33,15 +38,39 @@ pub fn compare_unpaired(
         return None;
     }
     let sessions = session_spread.variance()?;
-    let (baseline, candidate) = (TrimmedMean::of(&logarithms(baseline)?)?, TrimmedMean::of(&logarithms(candidate)?)?);
+    let logs = [&logarithms(baseline)?[..], &logarithms(candidate)?];
+    let (baseline, candidate) = (TrimmedMean::of(logs[0])?, TrimmedMean::of(logs[1])?);
     let theta = candidate.estimate - baseline.estimate;
     let scatter = Scatter::of(&baseline, &candidate, sessions);
     let error = scatter.and_then(|scatter| scatter.error(0));
-    let variance = error.map(|error| error.as_one());
+    let detectable_effect = error.and_then(|error| effect_with(error.as_one(), margin, confidence));
     let fewest = baseline.n.min(candidate.n);
-    let found = LogRatio::judged((theta, fewest), error, variance, margin, confidence);
+    let evidence = error.map(|error| {
+        let of_differences = scatter.and_then(|scatter| scatter.with_whole(logs)).unwrap_or(error);
+        Evidence { error, of_differences, directions: directions(logs) }
+    });
+    let found = LogRatio::judged((theta, fewest), evidence, margin, Analysis::one(confidence));
+    let found = LogRatio { detectable_effect, ..found };
     let hint = || found.hint(baseline.n.max(candidate.n), |more| scatter?.error(more));
     Some(LogRatio { hint: with_hint.then(hint).flatten(), ..found })
+}
+
+/// Of fewer runs on a side, differences are claimed by the deviation of all of them, too: three middle ones lie in one mode
+/// of two too often.
+const FEWEST_TO_TRIM: usize = 8;
+
+/// Of fewer runs on a side, those of the sides must lie apart, but for one on each.
+const FEWEST_TO_OVERLAP: usize = 16;
+
+/// Which differences runs of such numbers may claim.
+fn directions(logs: [&[f64]; 2]) -> Directions {
+    let fewest = logs[0].len().min(logs[1].len());
+    if !(FEWEST_TO_TRIM..FEWEST_TO_OVERLAP).contains(&fewest) {
+        return Directions { worse: true, better: true };
+    }
+    let [baseline, candidate] = logs.map(sorted);
+    let is_above = |upper: &[f64], lower: &[f64]| upper[1] > lower[lower.len() - 2];
+    Directions { worse: is_above(&candidate, &baseline), better: is_above(&baseline, &candidate) }
 }
 
 /// What a log ratio owes its error to.
@@ -69,6 +98,19 @@ impl Scatter {
     /// Of the logs of both sides; `None` below two runs on a side.
     fn of(baseline: &TrimmedMean, candidate: &TrimmedMean, sessions: VariancePart) -> Option<Self> {
         Some(Scatter { baseline: Side::of(baseline)?, candidate: Side::of(candidate)?, sessions })
+    }
+
+    /// The error that is no less on a side of few runs than all of them say; `None` where all sides have more.
+    fn with_whole(&self, logs: [&[f64]; 2]) -> Option<CombinedUncertainty> {
+        let of_side = |side: Side, logs: &[f64]| {
+            let part = variance_with(side.winsorised_deviation, side.n)?;
+            let whole = standard_deviation(logs)?.powi(2) / side.n as f64;
+            let is_few = side.n < FEWEST_TO_TRIM;
+            Some(VariancePart { variance: if is_few { part.variance.max(whole) } else { part.variance }, ..part })
+        };
+        let sessions = Some(self.sessions).filter(|part| part.variance > 0.0);
+        let runs = [of_side(self.baseline, logs[0])?, of_side(self.candidate, logs[1])?];
+        CombinedUncertainty::of(&runs.into_iter().chain(sessions).collect::<Vec<_>>())
     }
 
     /// The error with so many more runs on each side.

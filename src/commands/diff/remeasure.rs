@@ -256,7 +256,7 @@ impl Measurement<'_> {
         }));
         unmeasured.extend(alone(from_plan, to_plan, Reason::Gone));
         unmeasured.extend(alone(to_plan, from_plan, Reason::New));
-        let confidence = to.loaded.experiment.interim_analyses().confidence();
+        let analyses = to.loaded.experiment.interim_analyses();
         let sides = sides_of(&measured, &paired);
         let mut sides = sides.into_iter().zip(self.names).zip([(from, from_plan), (to, to_plan)]);
         let mut next = || {
@@ -274,7 +274,7 @@ impl Measurement<'_> {
             return Err(Error::Internal("a diff has two sides".to_owned()));
         };
         let mut terms = terms(self.arguments, &baseline, &candidate, self.accepted)?;
-        terms.paired = Some(PairedMeasurement { confidence, unmeasured });
+        terms.paired = Some(PairedMeasurement { analyses, unmeasured });
         Ok(diff(&baseline, &candidate, &terms))
     }
 }

@@ -138,7 +138,8 @@ pub fn calibrate(manifest: &Manifest, runs: &[StoredRun]) -> Result<Calibration,
     let terms = ComparisonRules::of(manifest);
     let finds = |spread: f64| {
         let margin = terms.margin_of(MetricReference::LATENCY);
-        detectable_effect(spread, per_comparison as usize, margin, terms.confidence)
+        let blocks = per_comparison as usize;
+        detectable_effect(spread, blocks, margin, terms.analyses.analysis_of(blocks))
     };
     let mut effects: Vec<Ratio> = manifest.experiment.variants.iter().map(|variant| variant.slowdown).collect();
     effects.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -185,7 +186,8 @@ fn trials(manifest: &Manifest, runs: &[StoredRun]) -> Result<Vec<Trial>, StoreEr
         let of = &plan.cells[*cell];
         let Some(baseline) = plan.baseline_of(of).filter(|baseline| baseline != cell) else { continue };
         let Some(baseline) = arms.get(&(baseline, *round)) else { continue };
-        let Some(paired) = compare_paired(&log_ratios(baseline, candidate), margin, terms.confidence) else { continue };
+        let logs = log_ratios(baseline, candidate);
+        let Some(paired) = compare_paired(&logs, margin, terms.analyses.analysis_of(logs.len())) else { continue };
         let seed = RandomStream::Calibration(of.id, *round).seed(plan.seed);
         found.push(Trial {
             effect: manifest.experiment.variants[of.variant()].slowdown,

@@ -125,7 +125,7 @@ fn answer(
         return choice;
     }
     let bounds =
-        question.within.iter().map(|bound| bound::check(plan, summary, &judged.comparisons, terms.confidence, bound));
+        question.within.iter().map(|bound| bound::check(plan, summary, &judged.comparisons, terms.confidence(), bound));
     choice.bounds = bounds.collect();
     let asked = contest::Question {
         plan,

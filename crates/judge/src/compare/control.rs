@@ -132,7 +132,7 @@ impl Control {
     }
 
     /// Two identical arms were found different.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.outcome == ControlOutcome::Failed
     }
 
@@ -253,7 +253,8 @@ pub(super) fn detectable_effect(
         block_deviation: Some(spread),
         grade: in_twelve_blocks.map(Grade::of),
         in_twelve_blocks,
-        here: blocks.and_then(|blocks| found_in(spread, blocks as usize, margin, terms.confidence)),
+        here: blocks
+            .and_then(|blocks| found_in(spread, blocks as usize, margin, terms.analyses.analysis_of(blocks as usize))),
         noisy_runs,
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn check(
     goals: &[Goal],
 ) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
-        let check = check_bound(plan, summary, &judged.comparisons, terms.confidence, &goal.bound);
+        let check = check_bound(plan, summary, &judged.comparisons, terms.confidence(), &goal.bound);
         let found = outcome(&check);
         let outcome = if terms.is_quick { GoalOutcome::Undecided } else { found };
         GoalCheck { name: goal.name.clone(), outcome, withheld: outcome != found, check }

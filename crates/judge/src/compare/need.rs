@@ -119,7 +119,7 @@ fn open_cells(manifest: &Manifest, summary: &Summary, terms: &ComparisonRules) -
     let check = |bound: &Bound| {
         let is_seen =
             bound.metric.is_speedup() || bound.metric.metric.is_constant() || looked_at.contains(&bound.metric);
-        is_seen.then(|| check_bound(plan, summary, &comparisons, terms.confidence, bound))
+        is_seen.then(|| check_bound(plan, summary, &comparisons, terms.confidence(), bound))
     };
     let is_missed = |check: &BoundCheck| check.cells.iter().any(|cell| cell.outcome == BoundOutcome::Missed);
     let goals = experiment.goals.iter().filter_map(|goal| check(&goal.bound));

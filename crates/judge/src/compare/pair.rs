@@ -248,7 +248,8 @@ pub(super) fn paired(
     reference: MetricReference,
     terms: &ComparisonRules,
 ) -> Option<LogRatio> {
-    compare_paired(&block_log_ratios(from, to, reference, terms), terms.margin_of(reference), terms.confidence)
+    let log_ratios = block_log_ratios(from, to, reference, terms);
+    compare_paired(&log_ratios, terms.margin_of(reference), terms.analyses.analysis_of(log_ratios.len()))
 }
 
 /// What is compared: one log ratio for each common block, positive where the candidate is worse.

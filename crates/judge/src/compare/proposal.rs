@@ -8,7 +8,7 @@ use base::metric;
 use experiment::{Runs, Stop};
 use plan::Plan;
 use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
-use statistics::interim::InterimAnalyses;
+use statistics::interim::{Analysis, InterimAnalyses};
 use statistics::pilot::{Pilot, typical};
 use statistics::planning::{PairedPilot, blocks_for_effect};
 use statistics::trimmed_mean::trimmed_mean;
@@ -142,16 +142,16 @@ pub fn blocks_needed(plan: &Plan, judged: &Judged) -> Vec<Needed> {
             cell: plan.path(plan.cells.iter().find(|cell| cell.id == comparison.cell)?),
             blocks_now,
             detectable_now: comparison.detectable,
-            blocks: blocks_for_effect(pilot, twice(margin), confidence_by_need),
+            blocks: blocks_for_effect(pilot, twice(margin), analysis_by_need),
         })
     });
     needed.collect()
 }
 
-/// The confidence of a verdict on so many blocks, where as many are the most that are allowed and `auto` allows its own.
-fn confidence_by_need(blocks: usize) -> f64 {
+/// The analysis of so many blocks, where as many are the most that are allowed and `auto` allows its own.
+fn analysis_by_need(blocks: usize) -> Analysis {
     let most = u32::try_from(blocks).unwrap_or(u32::MAX).max(Runs::AUTO.max);
-    InterimAnalyses::new(Runs::AUTO.min, most).confidence()
+    InterimAnalyses::new(Runs::AUTO.min, most).analysis_of(blocks)
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(32))]), Some(Runs::AUTO));
         assert_eq!(for_every_comparison(&[needed(Some(5)), needed(Some(50))]), Some(Runs { min: 8, max: 50 }));
         assert_eq!((for_every_comparison(&[needed(Some(5)), needed(None)]), for_every_comparison(&[])), (None, None));
-        assert!((confidence_by_need(5) - 0.99).abs() < 1e-12 && confidence_by_need(50) > 0.99);
+        assert!((analysis_by_need(5).confidence(5) - (1.0 - 0.05 / 15.0)).abs() < 1e-12);
     }
 
     fn proposed(runs: &[StoredRun], relative: f64) -> Proposal {

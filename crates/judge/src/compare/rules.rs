@@ -1,17 +1,17 @@
 //! By what cells are judged: margins and confidence (method 4.6, 6.1).
 
-use crate::summary::CONFIDENCE;
 use base::metric::MetricReference;
 use experiment::{Design, Margin};
 use record::Manifest;
+use statistics::interim::InterimAnalyses;
 
 /// By what cells are judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ComparisonRules {
     /// Differences of no interest.
     pub margin: Margin,
-    /// Confidence of every interval by which a verdict is given (method 4.6).
-    pub confidence: f64,
+    /// When comparisons are analysed (method 4.6).
+    pub analyses: InterimAnalyses,
     /// A quick look calls nothing equivalent.
     pub is_quick: bool,
     /// The arms of a pair ran at the same time, and are compared slice by slice.
@@ -22,8 +22,14 @@ pub struct ComparisonRules {
 
 impl Default for ComparisonRules {
     fn default() -> Self {
-        let margin = Margin::default();
-        ComparisonRules { margin, confidence: CONFIDENCE, is_quick: false, is_duet: false, seed: 0 }
+        let fixed = InterimAnalyses::TYPICAL;
+        ComparisonRules {
+            margin: Margin::default(),
+            analyses: InterimAnalyses::new(fixed, fixed),
+            is_quick: false,
+            is_duet: false,
+            seed: 0,
+        }
     }
 }
 
@@ -33,11 +39,16 @@ impl ComparisonRules {
         let margin = manifest.experiment.compare.margin;
         ComparisonRules {
             margin: if manifest.quick { margin.of_quick_look() } else { margin },
-            confidence: manifest.experiment.interim_analyses().confidence(),
+            analyses: manifest.experiment.interim_analyses(),
             is_quick: manifest.quick,
             is_duet: manifest.experiment.measure.design == Design::Duet,
             seed: manifest.plan.seed,
         }
+    }
+
+    /// Confidence of the interval of a single cell by which a bound is judged.
+    pub fn confidence(&self) -> f64 {
+        self.analyses.confidence()
     }
 
     /// The margin for this metric as a relative difference.

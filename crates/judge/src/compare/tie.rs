@@ -30,17 +30,17 @@ impl<'a> TieBreak<'a> {
         TieBreak { summary, terms, asked, metrics }
     }
 
-    /// By which metric a cell is ahead of another one, where the asked metric does not tell them apart.
-    pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<MetricReference> {
+    /// By what a cell is ahead of another one, where the asked metric does not tell them apart.
+    pub(super) fn ahead(&self, cell: usize, other: usize) -> Option<Comparison> {
         let asked = match self.asked {
             Some(asked) => self.verdict(cell, other, asked),
             None => compare_unasked(self.summary, other, cell, self.terms),
         };
         asked.filter(is_tie)?;
         for metric in &self.metrics {
-            let verdict = self.verdict(cell, other, *metric).map(|comparison| comparison.verdict);
-            if let Some(verdict) = verdict.filter(|verdict| verdict.is_difference()) {
-                return verdict.is_improvement().then_some(*metric);
+            let found = self.verdict(cell, other, *metric).filter(|found| found.verdict.is_difference());
+            if let Some(found) = found {
+                return found.verdict.is_improvement().then_some(found);
             }
         }
         None

@@ -7,6 +7,7 @@ use crate::compare::Withheld;
 use crate::results::{Cell, Estimated};
 use base::metric::MetricReference;
 use statistics::Verdict;
+use statistics::interim::InterimAnalyses;
 use statistics::interval::Interval;
 
 /// Why a row says what it says.
@@ -140,8 +141,8 @@ pub(super) struct Values<'a> {
     pub(super) to: &'a Estimated,
     /// Of scores, which items each side got right, where both were asked the same ones.
     pub(super) items: Option<Items<'a>>,
-    /// Runs pair by block, at this confidence; `None`: they were measured apart.
-    pub(super) paired: Option<f64>,
+    /// Runs pair by block, and were analysed so; `None`: they were measured apart.
+    pub(super) paired: Option<InterimAnalyses>,
 }
 
 /// Which items each side got right, item by item.

@@ -12,6 +12,7 @@ use crate::results::{Cell, ItemsRight, Results};
 use experiment::AxisMap;
 use plan::CellId;
 use record::provenance::{Facts, field};
+use statistics::interim::InterimAnalyses;
 
 /// A cell that both sides have.
 #[derive(Clone, Debug)]
@@ -34,10 +35,10 @@ pub struct UnmeasuredCell {
 }
 
 /// How both sides were measured together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PairedMeasurement {
-    /// Confidence of the intervals: that of the looks at the growing record.
-    pub confidence: f64,
+    /// When the growing record was analysed.
+    pub analyses: InterimAnalyses,
     /// Cells that were not measured.
     pub unmeasured: Vec<UnmeasuredCell>,
 }

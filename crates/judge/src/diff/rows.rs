@@ -152,7 +152,7 @@ impl<'a> Sides<'a> {
             |(one, other): &(&Vec<bool>, &Vec<bool>)| one.len() == other.len() && self.has_same_data(&to.names);
         let items = items.filter(is_same).map(|(baseline, candidate)| Items { baseline, candidate });
         let spread = self.spread_of(to.id, reference, &column);
-        let paired = self.terms.paired.as_ref().map(|paired| paired.confidence);
+        let paired = self.terms.paired.as_ref().map(|paired| paired.analyses);
         let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };
         let found = values.judge(margin, spread)?;
         let has_modes = reference.metric.name == LOAD.name && values.have_two_modes();

@@ -7,6 +7,7 @@ use super::{DiffOptions, options, score};
 use crate::compare::unpaired::{compare_unpaired_values, sign};
 use crate::results::{Cell, Estimated};
 use base::metric::{Difference, Direction, Unit};
+use statistics::interim::InterimAnalyses;
 use statistics::interval::Interval;
 use statistics::paired::compare_paired;
 use statistics::planning::MINIMUM_RUNS;
@@ -22,7 +23,7 @@ impl Values<'_> {
             true => score::judge(self, margin),
             false if self.reference.unit() == Unit::Share && self.has_zeros() => self.by_difference(margin, spread),
             false => match self.paired {
-                Some(confidence) => self.by_blocks(margin, confidence),
+                Some(analyses) => self.by_blocks(margin, analyses),
                 None => self.by_runs(margin, spread),
             },
         }
@@ -41,10 +42,10 @@ impl Values<'_> {
 
     /// The verdict on the difference of shares of which some runs have none.
     fn by_difference(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
-        let Some(confidence) = self.paired else { return score::judge_apart(self, margin, spread) };
+        let Some(analyses) = self.paired else { return score::judge_apart(self, margin, spread) };
         let direction = sign(self.reference.metric.direction);
         let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
-        let found = compare_paired(&worse, margin.absolute_of(self.from.value), confidence)?;
+        let found = compare_paired(&worse, margin.absolute_of(self.from.value), analyses.analysis_of(worse.len()))?;
         let ends = found.interval.map(|interval| {
             let ends = [direction * interval.low, direction * interval.high];
             [ends[0].min(ends[1]), ends[0].max(ends[1])]
@@ -89,11 +90,11 @@ impl Values<'_> {
     }
 
     /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
-    fn by_blocks(&self, margin: Difference, confidence: f64) -> Option<Found> {
+    fn by_blocks(&self, margin: Difference, analyses: InterimAnalyses) -> Option<Found> {
         let direction = self.reference.metric.direction;
         let ratio = |[from, to]: [f64; 2]| sign(direction) * (to.ln() - from.ln());
         let logs: Vec<f64> = self.blocks().into_iter().map(ratio).filter(|log| log.is_finite()).collect();
-        let found = compare_paired(&logs, margin.relative_to(self.from.value), confidence)?;
+        let found = compare_paired(&logs, margin.relative_to(self.from.value), analyses.analysis_of(logs.len()))?;
         Some(told(&found, direction))
     }
 

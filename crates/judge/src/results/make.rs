@@ -103,8 +103,10 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
         remarks: remarks::remarks(manifest, summary, judged),
         differing: remarks::differing(manifest, summary),
         across: Vec::new(),
+        claims: Vec::new(),
     };
     results.across = super::across::across(&results, manifest);
+    results.claims = super::claims::claims(&results);
     results
 }
 

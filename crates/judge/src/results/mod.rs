@@ -9,6 +9,7 @@
 
 mod across;
 mod cell;
+mod claims;
 mod format2;
 mod layout;
 mod lookup;
@@ -52,6 +53,7 @@ pub use crate::summary::{CellShape, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
+pub use claims::{Claim, Evidence, Kind, Place};
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};
@@ -126,6 +128,9 @@ pub struct Results {
     /// The answer: what is best, by the question of the specification or by speed; absent where nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
+    /// What may be said, with what it rests on: sentences put these into words. Made on reading where a file has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// The cells that give and take between metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tradeoffs: Vec<Tradeoff>,
@@ -238,6 +243,7 @@ impl Results {
             families: Vec::new(),
             goals: Vec::new(),
             choice: None,
+            claims: Vec::new(),
             tradeoffs: Vec::new(),
             items_right: Vec::new(),
             conversions: Vec::new(),

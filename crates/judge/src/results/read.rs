@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::claims;
 use super::{Cell, Control, FILE, FORMAT, FrontierPlace, Results, format2};
 use base::conflict::has_conflict;
 use base::metric::{self, MetricReference, Unit};
@@ -68,6 +69,8 @@ fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
         None => {
             leave_out_rows_without_cells(&mut results);
             results.controls = results.controls.into_iter().map(Control::judged_again).collect();
+            // Those of a file are what another program may have changed.
+            results.claims = claims::claims(&results);
             Ok(results)
         }
     }

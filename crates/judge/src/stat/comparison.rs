@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Series, StatOptions};
 use crate::compare::unpaired::{compare_unpaired_values, sign};
+use statistics::interim::Analysis;
 use statistics::planning::MINIMUM_RUNS;
 use statistics::{Claim, Dependence, Hint, Interval, LogRatio, SessionSpread, Verdict, compare_paired, median};
 
@@ -247,7 +248,7 @@ impl Sides {
         let sign = sign(terms.direction);
         let log = |(from, to): (&f64, &f64)| sign * (to.ln() - from.ln());
         let worse: Vec<f64> = self.baseline.iter().zip(&self.candidate).map(log).collect();
-        let found = compare_paired(&worse, terms.margin, terms.confidence);
+        let found = compare_paired(&worse, terms.margin, Analysis::one(terms.confidence));
         Ok((found, vec![Dependence::of(&worse)]))
     }
 }

@@ -13,6 +13,11 @@ pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'stat
     }
 }
 
+/// What the better one is, in the metric's own words: `faster`, `smaller`.
+pub(crate) fn better_word(metric: &MetricReference) -> &'static str {
+    direction_word(metric, true)
+}
+
 fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
     let pair = match (reference.unit(), reference.metric.direction) {
         _ if reference.statistic.is_scatter() => ["lower", "higher"],

@@ -7,17 +7,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::contest::{MOST_NAMED, Names, left_out};
+use super::load::keeps;
+use super::said::{self, Part};
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, outputs, profile};
 use crate::cause;
-use crate::format::{self, Column, percent};
-use base::code::Code;
+use crate::format::{self, percent};
 use base::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use base::wording::{capitalized, count, list};
 use experiment::Axis;
-use judge::results::{Cell, Choice, Comparison, Contest, Reason, Standing, Unfit, beside};
+use judge::results::{Cell, Choice, Claim, Contest, Kind, Place, Standing, Unfit, beside};
 use plan::{CellId, SkipKind};
-use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
 
 /// More rows than these are shown as a table.
@@ -41,7 +41,7 @@ pub struct Answer {
 pub struct AnswerRow {
     /// What it is about: `resnet50, b1`, or `Fastest` where there is one set only.
     pub subject: String,
-    /// What to choose: `int8`, `fp16 or fp32`, `undecided: fp16 or fp32`, `none`.
+    /// What to choose: `int8`, `fp16 or fp32`, `not told apart: fp16 or fp32`, `none`.
     pub choice: String,
     /// What decided: `2.3x faster than fp32`; why nothing did.
     pub decided: String,
@@ -94,10 +94,10 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
         return Answer { note: Some(note), ..Answer::default() };
     }
     let mut held: Vec<Held<'_>> = Vec::new();
-    for contest in &choice.contests {
-        let found = Held::of(reader, choice, contest);
-        match held.iter_mut().find(|known| known.answers_like(&found)) {
-            Some(known) => known.join(found),
+    for (number, contest) in choice.contests.iter().enumerate() {
+        let found = Held::of(reader, choice, contest, Place::Answer(number));
+        match held.iter_mut().find_map(|known| Some((known.joined(&found)?, known))) {
+            Some((parts, known)) => known.join(found, parts),
             None => held.push(found),
         }
     }
@@ -144,29 +144,25 @@ enum End {
     None,
 }
 
-fn end(contest: &Contest) -> End {
-    let among_best = contest.evidence.iter().filter(|row| contest.best.contains(&row.baseline));
+fn end(reader: &Reader<'_>, contest: &Contest, place: Place) -> End {
+    let is_open = |claim: &Claim| claim.cells == contest.best && matches!(claim.kind, Kind::NotToldApart { .. });
     match contest.best.len() {
         0 => End::None,
         1 => End::Decided,
-        _ if among_best.clone().count() > 0 && among_best.clone().all(|row| !row.verdict.is_open()) => End::Decided,
-        _ => End::Open,
+        _ if reader.results.claims_in(place).any(is_open) => End::Open,
+        _ => End::Decided,
     }
 }
 
 impl<'a> Reader<'a> {
     /// The ids of what the answer names.
     pub(super) fn best(&self) -> HashSet<CellId> {
-        let contests = self.results.choice.iter().flat_map(|choice| &choice.contests);
+        let contests = self.results.choice.iter().flat_map(|choice| choice.contests.iter().enumerate());
         // Where nothing is told apart, nothing is marked.
-        let named = contests.filter(|contest| is_named(contest));
-        named.flat_map(|contest| contest.best.iter().copied()).collect()
+        let is_named = |number: usize, contest: &Contest| end(self, contest, Place::Answer(number)) == End::Decided;
+        let named = contests.filter(|(number, contest)| is_named(*number, contest));
+        named.flat_map(|(_, contest)| contest.best.iter().copied()).collect()
     }
-}
-
-/// Whether the answer names what is best.
-pub(super) fn is_named(contest: &Contest) -> bool {
-    end(contest) == End::Decided
 }
 
 /// Contests that end alike, for the same reason.
@@ -178,13 +174,13 @@ struct Held<'a> {
     end: End,
     choice: String,
     left_out: String,
-    /// What decided: the metric of a broken tie, else the verdict against whom, and why none is given.
-    ground: (Option<MetricReference>, Option<Verdict>, String),
+    /// What is claimed.
+    parts: Vec<Part>,
     contests: Vec<Names<'a>>,
 }
 
 impl<'a> Held<'a> {
-    fn of(reader: &'a Reader<'a>, choice: &Choice, contest: &'a Contest) -> Self {
+    fn of(reader: &'a Reader<'a>, choice: &'a Choice, contest: &'a Contest, place: Place) -> Self {
         let all: Vec<&Cell> = contest.entrants.iter().filter_map(|entrant| reader.cell(entrant.cell)).collect();
         let cells: Vec<&Cell> = all.iter().copied().filter(|cell| cell.is_run()).collect();
         let names = Names { contest, cells, reader };
@@ -197,22 +193,26 @@ impl<'a> Held<'a> {
         Held {
             model: always.into_iter().filter_map(shared).collect::<Vec<_>>().join(", "),
             places: vec![several.filter_map(shared).collect::<Vec<_>>().join(", ")],
-            end: end(contest),
-            choice: chosen(choice, &names),
+            end: end(reader, contest, place),
+            choice: chosen(choice, &names, end(reader, contest, place)),
             left_out: left_out(choice, &names),
-            ground: names.ground(),
+            parts: said::parts(choice, &names, place),
             contests: vec![names],
         }
     }
 
-    fn answers_like(&self, other: &Held<'_>) -> bool {
-        (&self.model, self.end, &self.choice, &self.left_out, &self.ground)
-            == (&other.model, other.end, &other.choice, &other.left_out, &other.ground)
+    /// What both claim, if that is the same of the same names.
+    fn joined(&self, other: &Held<'_>) -> Option<Vec<Part>> {
+        let is_alike = (&self.model, self.end, &self.choice, &self.left_out, self.parts.len())
+            == (&other.model, other.end, &other.choice, &other.left_out, other.parts.len());
+        let parts = || self.parts.iter().zip(&other.parts).map(|(one, other)| one.joined(other)).collect();
+        is_alike.then(parts).flatten()
     }
 
-    fn join(&mut self, other: Held<'a>) {
+    fn join(&mut self, other: Held<'a>, parts: Vec<Part>) {
         self.places.extend(other.places);
         self.contests.extend(other.contests);
+        self.parts = parts;
     }
 
     fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool) -> AnswerRow {
@@ -223,7 +223,11 @@ impl<'a> Held<'a> {
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());
         let load = beside(cells).map(cause::beside);
-        let decided = decided(choice, &self);
+        let parts: Vec<String> = self.parts.iter().map(|part| part.words(reader)).collect();
+        let decided = match (self.end, self.contests.first()) {
+            (End::None, Some(names)) => nothing(names.contest).1,
+            _ => parts.join(", "),
+        };
         // Where other load is why nothing is decided, once is enough.
         let load = load.filter(|_| !decided.contains("other load"));
         // Of one place: elsewhere it may have another.
@@ -246,26 +250,6 @@ impl<'a> Held<'a> {
     }
 }
 
-/// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
-fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
-    let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
-    let bound = load.queries.bound()?;
-    let reference = MetricReference::of(&LARGEST_RATE);
-    if cell.codes.contains_key(Code::ShortLoad.name()) {
-        return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
-    }
-    let Some(estimate) = cell.estimate_of(reference) else {
-        let rate = |factor: f64| Some(format::amount(reference.unit(), factor * load.per_s?));
-        return Some(format!("less than {} or more than {} with {bound}", rate(0.5)?, rate(2.0)?));
-    };
-    let column = Column::fit(reference.unit(), [&estimate]);
-    let (value, ends) = column.with_ends(&estimate);
-    let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-    // From service times alone.
-    let predicted = if reader.results.measured.quick { " (predicted)" } else { "" };
-    Some(format!("{}{ends} with {bound}{predicted}", column.scale.joined(&value)))
-}
-
 fn superlative(choice: &Choice) -> &'static str {
     let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
     if choice.unasked
@@ -283,8 +267,8 @@ fn superlative(choice: &Choice) -> &'static str {
     }
 }
 
-/// `int8`, `int8 or fp32`, `undecided: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
-fn chosen(choice: &Choice, names: &Names<'_>) -> String {
+/// `int8`, `int8 or fp32`, `not told apart: fp16 or fp32`, `int8 if it keeps p95 <= 20 ms, else fp32`.
+fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
     let contest = names.contest;
     let in_doubt = |id: CellId| match names.standing(id)?.standing {
         Standing::InDoubt { metric } => Some(metric),
@@ -315,7 +299,7 @@ fn chosen(choice: &Choice, names: &Names<'_>) -> String {
         [one] if is_worse(*one) => format!("{named} (less accurate)"),
         _ => named,
     };
-    if end(contest) == End::Open { format!("undecided: {named}") } else { named }
+    if end == End::Open { format!("not told apart: {named}") } else { named }
 }
 
 /// What stands in place of a choice, and why there is none.
@@ -334,98 +318,6 @@ fn nothing(contest: &Contest) -> (&'static str, String) {
         ("none", "no cell that can be judged keeps the bounds".to_owned())
     } else {
         ("no answer", "nothing can be judged".to_owned())
-    }
-}
-
-/// What decided: the leader against the baseline, or against what comes closest; a range over places.
-fn decided(choice: &Choice, held: &Held<'_>) -> String {
-    let Some(first) = held.contests.first() else { return String::new() };
-    match held.end {
-        End::None => return nothing(first.contest).1,
-        End::Open => return undecided(first),
-        End::Decided => {}
-    }
-    if let Some(tie) = tie(first) {
-        return tie;
-    }
-    let told: Vec<&Comparison> = held.contests.iter().filter_map(Names::told).collect();
-    let Some(row) = told.first().copied() else {
-        let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
-        let entered = first.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing));
-        return if entered.count() == 1 { "the only one that can be chosen".to_owned() } else { String::new() };
-    };
-    let rival = first.name(row.baseline);
-    let beaten = |row: &&Comparison| row.verdict.is_improvement() && row.baseline != told[0].baseline;
-    let more = first.contest.evidence.iter().filter(beaten).count();
-    let more = if more > 0 && first.contest.best.len() == 1 {
-        format!(", ahead of {}", count(more as u64, "other"))
-    } else {
-        String::new()
-    };
-    match (row.verdict, first.contest.best.len()) {
-        (verdict, 1) if verdict.is_improvement() => format!("{} {rival}{more}", better(choice, first, &told)),
-        (verdict, 2..) if verdict.is_equivalent() => format!("equivalent to each other{more}"),
-        (verdict, _) if verdict.is_improvement() => {
-            format!("equivalent to each other; {} is {} {rival}", first.name(row.cell), better(choice, first, &told))
-        }
-        (other, _) => format!("{} {} {rival}{more}", other.name(), other.preposition()),
-    }
-}
-
-/// `2.3x faster than`, `1.2x to 2.5x faster than`, `98.1 % against 97.0 % of`.
-fn better(choice: &Choice, names: &Names<'_>, rows: &[&Comparison]) -> String {
-    let row = rows[0];
-    let metric = row.metric;
-    if !matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond) && choice.best == metric {
-        let value = |id: CellId| {
-            let estimate = names.reader.cell(id)?.estimate_of(metric)?;
-            Some(match metric.unit() {
-                Unit::Share => format::score(metric.metric, estimate.value, estimate.n),
-                unit => format::measured(unit, estimate.value, None),
-            })
-        };
-        if let (Some(own), Some(other)) = (value(row.cell), value(row.baseline)) {
-            return format!("{} {own} against {other} of", metric.title());
-        }
-    }
-    if metric.metric.name == LARGEST_RATE.name
-        && let Some(keeps) = names.reader.cell(row.cell).and_then(|cell| keeps(names.reader, cell))
-    {
-        return format!("takes {keeps}, {} of", format::ratio(row.ratio, row.interval()));
-    }
-    let mut ratios: Vec<&&Comparison> = rows.iter().collect();
-    ratios.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-    let shown = |row: &Comparison| format::rounded_ratio(row.ratio, row.interval());
-    let [least, most] = [ratios[0], ratios[ratios.len() - 1]].map(|row| shown(row));
-    let range = if least == most { least } else { format!("{least} to {most}") };
-    let per_item = if names.reader.is_by_items() { " per item" } else { "" };
-    format!("{range} {}{per_item} than", format::verdict_of(row))
-}
-
-/// `ahead of fp32 by peak memory (75.5 MiB against 125 MiB)`: what broke a tie that the leader won.
-fn tie(names: &Names<'_>) -> Option<String> {
-    let (by, rivals) = names.broken_tie()?;
-    let contest = names.contest;
-    let leader = *contest.best.first()?;
-    let value = |id: CellId| Some(format::measured(by.unit(), names.reader.cell(id)?.estimate_of(by)?.value, None));
-    let values = value(leader).zip(value(*rivals.first()?)).map(|(own, other)| format!(" ({own} against {other})"));
-    let beaten =
-        contest.entrants.iter().filter(|entrant| matches!(entrant.standing, Standing::Beaten { .. })).count() as u64;
-    let beaten = if beaten > 0 { format!(", faster than {}", count(beaten, "other")) } else { String::new() };
-    Some(format!("as fast as {}, ahead by {}{}{beaten}", names.named(&rivals), by.title(), values.unwrap_or_default()))
-}
-
-/// How large a difference would have to be to be found, or how many runs would do.
-fn undecided(names: &Names<'_>) -> String {
-    let open: Vec<&Comparison> = names.contest.evidence.iter().filter(|row| row.verdict.is_open()).collect();
-    let Some(row) = open.first() else { return String::new() };
-    let seen = open.iter().filter_map(|row| row.detectable).max_by(f64::total_cmp);
-    match (row.reason, seen) {
-        (Reason::SizeNotEstablished, _) => super::judged::why_open(row).unwrap_or_default(),
-        (_, Some(effect)) if row.withheld().is_none() => {
-            format!("only differences above {} are detectable here", format::noise_floor(effect))
-        }
-        _ => super::judged::why_open(row).unwrap_or_default(),
     }
 }
 

@@ -361,8 +361,7 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
     if let (Some(baseline), Some(row)) = (&results.rules.baseline, judged) {
         let per_item = if reader.is_by_items() { " per item" } else { "" };
         sentences.push(format!(
-            "The speed-up{per_item} against {baseline} has its {} interval, and the verdict a margin of {}. Bold: what the answer names.",
-            format::percent(row.confidence),
+            "The speed-up{per_item} against {baseline} has its interval, and the verdict a margin of {}. Bold: what the answer names.",
             format::percent(row.margin)
         ));
     }

@@ -6,7 +6,6 @@ use base::wording::{count, list, some};
 use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
 use plan::CellId;
 use quality::fidelity::Fidelity;
-use statistics::Verdict;
 use statistics::planning::MINIMUM_RUNS;
 
 /// So many are named where there are at least two more.
@@ -30,27 +29,6 @@ impl<'a> Names<'a> {
 
     pub(super) fn standing(&self, id: CellId) -> Option<&'a Entrant> {
         self.contest.entrants.iter().find(|entrant| entrant.cell == id)
-    }
-
-    /// By which metric the leader is ahead of cells that are tied with it, and these.
-    pub(super) fn broken_tie(&self) -> Option<(MetricReference, Vec<CellId>)> {
-        let contest = self.contest;
-        let leader = *contest.best.first().filter(|_| contest.best.len() == 1)?;
-        let won = contest.entrants.iter().filter_map(|entrant| match entrant.standing {
-            Standing::Tied { other, metric } if other == leader => Some((entrant.cell, metric)),
-            _ => None,
-        });
-        let won: Vec<(CellId, MetricReference)> = won.collect();
-        Some((won.first()?.1, won.iter().map(|(cell, _)| *cell).collect()))
-    }
-
-    pub(super) fn ground(&self) -> (Option<MetricReference>, Option<Verdict>, String) {
-        let tie = self.broken_tie().map(|(metric, _)| metric);
-        let row = self.told();
-        // What one metric decided another did not.
-        let against = |row: &Comparison| format!("{} {} {}", row.metric, self.name(row.baseline), row.reason.name());
-        let against = row.map_or_else(String::new, against);
-        (tie, row.map(|row| row.verdict), against)
     }
 
     /// The leader against the record's baseline, else against what comes closest.
@@ -83,6 +61,8 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
             Standing::OutOfBounds { metric } => {
                 bounded(metric, BoundOutcome::Missed).map(|(bound, _)| format!("misses {}", bounds::words_of(bound)))
             }
+            // What is named is not left out.
+            Standing::InDoubt { .. } if names.contest.best.contains(&entrant.cell) => None,
             Standing::InDoubt { metric } => bounded(metric, BoundOutcome::Undecided).map(|(bound, cell)| {
                 let value = bounds::value_words(bound.metric, bound.max, cell);
                 format!("undecided: {}, {value}", bounds::words_of(bound))

@@ -37,16 +37,13 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 /// What each comparison says in its common blocks.
 fn comparisons(reader: &Reader<'_>) -> Table {
     let results = reader.results;
-    let confidence = percent(results.comparisons.first().map_or(results.rules.confidence, |row| row.confidence));
     let mut table = Columns::of(&results.comparisons);
     table.add(TableColumn::text("cell").of("the candidate"), |row| Some(TableCell::text(reader.path(row.cell))));
     table.add(TableColumn::text("against").of("the baseline's cell"), |row| {
         Some(TableCell::text(reader.path(row.baseline)))
     });
     table.add(TableColumn::text("metric"), |row| Some(TableCell::text(row.metric.title())));
-    let meaning = format!(
-        "of times baseline over cell, of rates cell over baseline, with its {confidence} interval; above 1 is better"
-    );
+    let meaning = "of times baseline over cell, of rates cell over baseline, with its interval; above 1 is better";
     table.add(TableColumn::number("ratio").of(meaning), |row| {
         Some(TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio))
     });

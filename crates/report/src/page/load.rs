@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Reader;
-use crate::format::{amount, count, percent};
+use crate::format::{Column, amount, count, percent};
 use base::code::Code;
-use base::metric::{ITEMS, LATE_SHARE, LATENCY, MetricReference, Statistic, THROUGHPUT};
+use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, Statistic, THROUGHPUT};
 use base::wording::capitalized;
 use experiment::{AxisMap, LatencyBound, Load, telling_axes};
 use judge::results::Cell;
@@ -121,6 +121,26 @@ fn told<T>(loops: &[(Loop, T)], say: impl Fn(&T) -> String) -> Vec<String> {
     let left_out = loops.len().saturating_sub(MOST);
     let more = (left_out > 0).then(|| format!("{left_out} more in tables and figures"));
     loops.iter().take(MOST).map(line).chain(more).collect()
+}
+
+/// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
+pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
+    let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
+    let bound = load.queries.bound()?;
+    let reference = MetricReference::of(&LARGEST_RATE);
+    if cell.codes.contains_key(Code::ShortLoad.name()) {
+        return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
+    }
+    let Some(estimate) = cell.estimate_of(reference) else {
+        let rate = |factor: f64| Some(amount(reference.unit(), factor * load.per_s?));
+        return Some(format!("less than {} or more than {} with {bound}", rate(0.5)?, rate(2.0)?));
+    };
+    let column = Column::fit(reference.unit(), [&estimate]);
+    let (value, ends) = column.with_ends(&estimate);
+    let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
+    // From service times alone.
+    let predicted = if reader.results.measured.quick { " (predicted)" } else { "" };
+    Some(format!("{}{ends} with {bound}{predicted}", column.scale.joined(&value)))
 }
 
 /// A given rate with a bound, and what the runs say of it.

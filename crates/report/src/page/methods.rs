@@ -14,6 +14,7 @@ use experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop
 use judge::results::{Cell, Method, Results};
 use plan::CellId;
 use reading::shell;
+use statistics::interim::InterimAnalyses;
 use statistics::planning::MINIMUM_RUNS;
 
 /// The paragraphs: design, run, statistics, versions. Results of format 2 hold too little for the first two.
@@ -70,11 +71,7 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
         ),
     };
     let judged = results.unasked().next().map(|row| {
-        format!(
-            "Verdict: by the {} interval of the speed-up, paired by block, and a margin of {}.",
-            percent(row.confidence),
-            percent(row.margin)
-        )
+        format!("Verdict: by the interval of the speed-up, paired by block, and a margin of {}.", percent(row.margin))
     });
     // Less than the specification says is not repeated by it.
     let overrides = facts::fact(results, "specification").and_then(|spec| spec["overrides"].as_array());
@@ -388,6 +385,16 @@ fn energy(results: &Results) -> Option<String> {
     ))
 }
 
+/// `95 %`, `99.7 to 98.3 %`: of the first and the last analysis.
+fn levels(analyses: &InterimAnalyses) -> String {
+    let at = |blocks: Option<u32>| {
+        let blocks = blocks.unwrap_or(0) as usize;
+        analyses.analysis_of(blocks).confidence(blocks)
+    };
+    let [first, last] = [at(analyses.blocks().next()), at(analyses.blocks().last())].map(percent);
+    if first == last { first } else { format!("{} to {last}", first.trim_end_matches(" %")) }
+}
+
 fn statistics(reader: &Reader<'_>) -> String {
     let results = reader.results;
     let rules = &results.rules;
@@ -399,15 +406,16 @@ fn statistics(reader: &Reader<'_>) -> String {
     if late > 0 {
         text += &format!(" Here that was {}.", count(late, "sample"));
     }
+    let analyses = InterimAnalyses::new(rules.runs_min.unwrap_or(rules.runs), rules.runs);
     if let Some((baseline, row)) = rules.baseline.as_ref().zip(results.unasked().next()) {
         text += &format!(
-            " Cells were compared with {baseline} by the logarithm of the ratio of latencies in each common block: the trimmed mean again, with its interval at {}, and no verdict below {MINIMUM_RUNS} blocks. A cell is called faster or slower if the whole interval lies beyond a margin of {}, equivalent if it lies within, and inconclusive otherwise; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p is of a difference beyond the margin.",
-            percent(row.confidence),
+            " Cells were compared with {baseline} by the logarithm of the ratio of latencies in each common block: the trimmed mean again, with an interval at {}, and no verdict below {MINIMUM_RUNS} blocks. A cell is called faster or slower if the whole interval lies beyond a margin of {} and the signed ranks of the blocks agree, equivalent if it lies within, and inconclusive otherwise; of a difference the interval shown is at 99.8 %, from the margin on where the estimate is near it; no verdict is given where more than a fifth of a cell's processes failed, most of them never became steady, outputs held NaN or infinity, or samples were too short for cold caches; and in a quick look none within its margin. Intervals are not adjusted for the number of comparisons ({}); p is of a difference beyond the margin.",
+            levels(&analyses),
             percent(row.margin),
             results.unasked().count()
         );
         if !results.goals.is_empty() || results.choice.as_ref().is_some_and(|choice| !choice.bounds.is_empty()) {
-            text += &format!(" Goals and bounds were judged by intervals at {}.", percent(row.confidence));
+            text += &format!(" Goals and bounds were judged by intervals at {}.", percent(analyses.confidence()));
         }
     }
     text + &controls(results)

@@ -69,8 +69,7 @@ pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Plot> {
     let axis = "identical arms: 1 but for noise (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.0 + 1.5 * margin, rows }.svg();
     let caption = format!(
-        "The same cell measured as two identical arms in the same blocks. Bar: the ratio with its {} interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
-        format::percent(controls.first()?.confidence),
+        "The same cell measured as two identical arms in the same blocks. Bar: the ratio with its interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(margin)
     );
     Some(Plot { svg, file, title, caption })
@@ -157,10 +156,9 @@ fn ratios(logs: &[f64]) -> Vec<f64> {
 }
 
 fn caption(comparisons: &[&Comparison], drawn: usize) -> String {
-    let (margin, confidence) = comparisons.first().map_or((0.0, 0.0), |first| (first.margin, first.confidence));
+    let margin = comparisons.first().map_or(0.0, |first| first.margin);
     let mut text = format!(
-        "Speed-up of each cell over its baseline, paired by block, with its {} interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
-        format::percent(confidence),
+        "Speed-up of each cell over its baseline, paired by block, with its interval; small dots: each block. Shaded: the margin of {}. Filled: judged faster or slower; empty: no difference claimed.",
         format::percent(margin)
     );
     if comparisons.len() > drawn {

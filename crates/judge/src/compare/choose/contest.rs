@@ -22,10 +22,17 @@ pub struct Contest {
     /// Ids of those that no other beats, the one with the best estimate first: several where they are not told apart and
     /// nothing breaks the tie, none where no cell can be judged or none keeps the bounds.
     pub best: Vec<CellId>,
-    /// The first of `best` against every other cell that may be chosen, in plan order.
+    /// Each of `best`, the first few of them, against every other cell that may be chosen, in plan order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Comparison>,
+    /// What tells cells apart that the metric does not: the better cell of each pair against the other one, by the first of
+    /// the further metrics that does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ties: Vec<Comparison>,
 }
+
+/// So many of the best are compared with all others.
+const MOST_BEST: usize = 8;
 
 /// A cell among those that could stand in for it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -77,7 +84,11 @@ impl Contest {
     pub(crate) fn rounded(self) -> Self {
         // Of scores that are zero or below there is no ratio.
         let told = self.evidence.into_iter().filter(|row| row.ratio.is_finite());
-        Contest { evidence: told.map(Comparison::rounded).collect(), ..self }
+        Contest {
+            evidence: told.map(Comparison::rounded).collect(),
+            ties: self.ties.into_iter().filter(|row| row.ratio.is_finite()).map(Comparison::rounded).collect(),
+            ..self
+        }
     }
 }
 
@@ -151,16 +162,20 @@ impl Question<'_> {
                 None => best.push(cell),
             }
         }
-        for (cell, with, by) in self.ties(&best, &keeps) {
+        let broken = self.tie_break(&best);
+        let ties = self.broken_ties(&best, &broken);
+        for (cell, with, by) in self.ties(&best, &keeps, &broken) {
             standings.insert(cell, Standing::Tied { other: self.id(with), metric: by });
             best.retain(|other| *other != cell);
         }
-        let evidence = best.first().map(|leader| self.evidence(*leader, &mut field)).unwrap_or_default();
+        field.sort_unstable();
+        let evidence = best.iter().take(MOST_BEST).flat_map(|cell| self.evidence(*cell, &field)).collect();
         let entrant = |(cell, standing): (usize, Standing)| Entrant { cell: self.id(cell), standing };
         Contest {
             entrants: standings.into_iter().map(entrant).collect(),
             best: best.into_iter().map(|cell| self.id(cell)).collect(),
             evidence,
+            ties,
         }
     }
 
@@ -168,15 +183,30 @@ impl Question<'_> {
         self.plan.cells[cell].id
     }
 
+    fn tie_break(&self, best: &[usize]) -> TieBreak<'_> {
+        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
+        TieBreak::new(self.summary, self.terms, self.best.map(super::asked), then)
+    }
+
+    /// What tells the first few apart by a further metric.
+    fn broken_ties(&self, best: &[usize], broken: &TieBreak<'_>) -> Vec<Comparison> {
+        let first = &best[..best.len().min(MOST_BEST)];
+        let pairs = first.iter().flat_map(|one| first.iter().map(move |other| (*one, *other)));
+        pairs.filter(|(one, other)| one != other).filter_map(|(one, other)| broken.ahead(one, other)).collect()
+    }
+
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
-    fn ties(&self, best: &[usize], keeps: &[usize]) -> Vec<(usize, usize, MetricReference)> {
-        let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
-        let broken = TieBreak::new(self.summary, self.terms, self.best.map(super::asked), then);
+    fn ties(&self, best: &[usize], keeps: &[usize], broken: &TieBreak<'_>) -> Vec<(usize, usize, MetricReference)> {
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
+        // What may be slower by more than the margin is not chosen for its size.
+        let gives_way = |other: usize, cell: usize| {
+            let equivalent = self.verdict(other, cell).is_some_and(|row| row.verdict.is_equivalent());
+            equivalent.then(|| broken.ahead(other, cell)).flatten().map(|row| row.metric)
+        };
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
             .iter()
-            .map(|cell| (*cell, kept.iter().filter_map(|other| Some((*other, broken.ahead(*other, *cell)?))).collect()))
+            .map(|cell| (*cell, kept.iter().filter_map(|other| Some((*other, gives_way(*other, *cell)?))).collect()))
             .collect();
         let stays = |cell: usize| given_up.iter().any(|(other, to)| *other == cell && to.is_empty());
         if !kept.iter().any(|cell| stays(*cell)) {
@@ -189,9 +219,8 @@ impl Question<'_> {
         given_up.iter().filter_map(to).collect()
     }
 
-    /// The leader against the others, in plan order.
-    fn evidence(&self, leader: usize, field: &mut [usize]) -> Vec<Comparison> {
-        field.sort_unstable();
+    /// A cell against the others, in their order.
+    fn evidence(&self, leader: usize, field: &[usize]) -> Vec<Comparison> {
         let others = field.iter().copied().filter(|other| *other != leader);
         others.filter_map(|other| self.verdict(leader, other)).collect()
     }

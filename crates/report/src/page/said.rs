@@ -1,0 +1,347 @@
+//! What an answer claims, in words: each part of a sentence is one claim, or several of one kind.
+//!
+//! Input: the claims about one set of cells. Output: [`Part`]s. Those of several sets are one sentence where each of them
+//! claims the same of the same names; numbers that differ become a range that holds for each. Deliberately absent: any
+//! comparison that is no claim.
+
+use super::Reader;
+use super::contest::Names;
+use super::load::keeps;
+use crate::format;
+use base::metric::{LARGEST_RATE, MetricReference, Unit};
+use base::wording::{count, list};
+use judge::results::{Choice, Claim, Contest, Kind, Place, Reason, Standing};
+use plan::CellId;
+
+/// A part of a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Part {
+    /// `2.3x faster than fp32`, `int8 is 2.3x faster than fp32`: of one pair a set, or of each of several equal cells.
+    Better { who: Option<String>, than: String, metric: MetricReference, ratios: Vec<[f64; 3]>, values: Option<String> },
+    /// `and faster than 2 others`
+    BetterThanOthers { metric: MetricReference, others: u64 },
+    /// `as fast as fp32, ahead by peak memory (75.5 MiB against 125 MiB)`
+    Tied { with: String, metric: MetricReference, by: MetricReference, values: Option<String> },
+    /// `equivalent to each other`
+    Equivalent,
+    /// `1.00x [0.91, 1.09]`, `they may differ by up to 12 %`
+    Open { is_pair: bool, ratios: Vec<[f64; 3]> },
+    /// `fp16 has the smaller peak memory (75.5 MiB against 125 MiB)`
+    Otherwise { name: String, metric: MetricReference, values: Option<String> },
+    /// Why there is no claim, or what holds of the only cell.
+    Told(String),
+}
+
+/// An interval wider than this in both directions, relative to the ratio, is said by its ends.
+const WIDE: f64 = 0.05;
+
+impl Part {
+    /// The same part with the numbers of both, if they claim the same.
+    pub(super) fn joined(&self, other: &Part) -> Option<Part> {
+        let mut both = self.clone();
+        match (&mut both, other) {
+            (
+                Part::Better { who, than, metric, ratios, values },
+                Part::Better { who: other_who, than: other_than, metric: other_metric, ratios: more, .. },
+            ) if (&*who, &*than, &*metric) == (other_who, other_than, other_metric) => {
+                ratios.extend(more);
+                *values = None;
+            }
+            (
+                Part::Tied { with, metric, by, values },
+                Part::Tied { with: other_with, metric: other_metric, by: other_by, values: more },
+            ) if (&*with, &*metric, &*by) == (other_with, other_metric, other_by) => {
+                values.take_if(|values| Some(&*values) != more.as_ref());
+            }
+            (
+                Part::Otherwise { name, metric, values },
+                Part::Otherwise { name: other_name, metric: other_metric, values: more },
+            ) if name == other_name && metric == other_metric => {
+                values.take_if(|values| Some(&*values) != more.as_ref());
+            }
+            (Part::Open { is_pair, ratios }, Part::Open { is_pair: other_is_pair, ratios: more })
+                if is_pair == other_is_pair =>
+            {
+                ratios.extend(more);
+            }
+            (one, other) if one == other => {}
+            _ => return None,
+        }
+        Some(both)
+    }
+
+    pub(super) fn words(&self, reader: &Reader<'_>) -> String {
+        match self {
+            Part::Better { values: Some(values), than, .. } => format!("{values} of {than}"),
+            Part::Better { who, than, metric, ratios, values: None } => {
+                let per_item = if reader.is_by_items() { " per item" } else { "" };
+                let who = who.as_ref().map_or(String::new(), |who| format!("{who} is "));
+                format!("{who}{} {}{per_item} than {than}", range(ratios), format::better_word(metric))
+            }
+            Part::BetterThanOthers { metric, others } => {
+                format!("and {} than {}", format::better_word(metric), count(*others, "other"))
+            }
+            Part::Tied { with, metric, by, values } => {
+                let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
+                format!("{} {with}, ahead by {}{values}", as_good_words(*metric), by.title())
+            }
+            Part::Equivalent => "equivalent to each other".to_owned(),
+            Part::Open { is_pair: true, ratios } => match ratios.as_slice() {
+                [[ratio, low, high]] => format::ratio(*ratio, judge::results::interval(Some(*low), Some(*high))),
+                several => may_differ(several),
+            },
+            Part::Open { ratios, .. } => may_differ(ratios),
+            Part::Otherwise { name, metric, values } => {
+                let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
+                format!("{name} is ahead by {}{values}", metric.title())
+            }
+            Part::Told(text) => text.clone(),
+        }
+    }
+}
+
+/// `2.3x`, `1.2x to 2.5x`: what holds for every one of these ratios with their intervals.
+fn range(ratios: &[[f64; 3]]) -> String {
+    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= WIDE * ratio;
+    let shown = |[ratio, low, high]: [f64; 3]| {
+        let text = format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
+        let is_within =
+            |text: &str| text.trim_end_matches('x').parse().is_ok_and(|ratio: f64| low <= ratio && ratio <= high);
+        let exact = |decimals: i32| format!("{}x", format::fixed(ratio, decimals));
+        let more = || (1..=4).map(exact).find(|text| is_within(text));
+        if is_within(&text) { text } else { more().unwrap_or(text) }
+    };
+    let all = || ratios.iter().copied();
+    let least = all().min_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
+    let most = all().max_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
+    let (from, to) = match ratios.iter().all(is_narrow) {
+        true => (shown(least), shown(most)),
+        false => {
+            let low = all().map(|row| row[1]).fold(f64::INFINITY, f64::min);
+            let high = all().map(|row| row[2]).fold(0.0, f64::max);
+            // Outwards, so that the interval lies within.
+            (format!("{:.2}x", (low * 100.0).floor() / 100.0), format!("{:.2}x", (high * 100.0).ceil() / 100.0))
+        }
+    };
+    if from == to { from } else { format!("{from} to {to}") }
+}
+
+/// `they may differ by up to 12 %`
+fn may_differ(ratios: &[[f64; 3]]) -> String {
+    let apart = ratios.iter().map(|[_, low, high]| high.max(low.recip()) - 1.0).fold(0.0, f64::max);
+    format!("they may differ by up to {}", format::noise_floor(apart))
+}
+
+/// `as fast as`, `equivalent to`: in the words of the metric.
+fn as_good_words(metric: MetricReference) -> &'static str {
+    match metric.unit() {
+        Unit::Nanoseconds | Unit::PerSecond => "as fast as",
+        _ => "equivalent to",
+    }
+}
+
+/// What is claimed about one set of cells.
+pub(super) fn parts(choice: &Choice, names: &Names<'_>, place: Place) -> Vec<Part> {
+    let claims: Vec<&Claim> = names.reader.results.claims_in(place).collect();
+    let said = Said { choice, names, claims };
+    match names.contest.best.as_slice() {
+        [] => Vec::new(),
+        [one] => said.of_one(*one),
+        best => said.of_several(best),
+    }
+}
+
+struct Said<'a> {
+    choice: &'a Choice,
+    names: &'a Names<'a>,
+    claims: Vec<&'a Claim>,
+}
+
+impl<'a> Said<'a> {
+    /// What a cell is better than, by the metric of the answer.
+    fn beaten_by(&self, cell: CellId) -> Vec<(CellId, [f64; 3], MetricReference)> {
+        let asked = self.names.contest.evidence.first().map(|row| row.metric);
+        let pair = |claim: &&Claim| match (claim.kind, claim.cells.as_slice()) {
+            (Kind::Better { ratio, low, high }, [one, other]) if *one == cell && Some(claim.metric) == asked => {
+                Some((*other, [ratio, low.unwrap_or(ratio), high.unwrap_or(ratio)], claim.metric))
+            }
+            _ => None,
+        };
+        self.claims.iter().filter_map(pair).collect()
+    }
+
+    /// Of what was beaten, the record's baseline, else what comes closest.
+    fn rival(&self, beaten: &[(CellId, [f64; 3], MetricReference)]) -> Option<CellId> {
+        let reader = self.names.reader;
+        let is_baseline = |id: CellId| reader.cell(id).is_some_and(|cell| reader.results.is_baseline(cell));
+        let closest = || beaten.iter().min_by(|one, other| one.1[0].total_cmp(&other.1[0]));
+        beaten.iter().find(|(id, ..)| is_baseline(*id)).or_else(closest).map(|(id, ..)| *id)
+    }
+
+    fn of_one(&self, cell: CellId) -> Vec<Part> {
+        let beaten = self.beaten_by(cell);
+        let mut parts = Vec::from_iter(self.tied(cell));
+        let mut others = beaten.len() as u64;
+        if let Some(rival) = self.rival(&beaten).filter(|_| parts.is_empty()) {
+            parts.extend(self.better(&[cell], rival));
+            others -= 1;
+        }
+        parts.extend(self.than_others(&beaten, others));
+        if parts.is_empty() {
+            let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
+            let entered = self.names.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing)).count();
+            parts.extend((entered == 1).then(|| Part::Told("the only one that can be chosen".to_owned())));
+        }
+        parts
+    }
+
+    fn of_several(&self, best: &[CellId]) -> Vec<Part> {
+        let set = self.claims.iter().find(|claim| claim.cells == best);
+        let mut parts = match set.map(|claim| (claim.kind, claim)) {
+            Some((Kind::Equivalent, _)) => vec![Part::Equivalent],
+            Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
+            // One that may miss a bound is better than one that keeps it.
+            _ => self.in_doubt(best).into_iter().collect(),
+        };
+        // What every one of them beats.
+        let of_each: Vec<Vec<_>> = best.iter().map(|cell| self.beaten_by(*cell)).collect();
+        let mut beaten = of_each.first().cloned().unwrap_or_default();
+        beaten.retain(|(id, ..)| of_each.iter().all(|others| others.iter().any(|(other, ..)| other == id)));
+        if let Some(rival) = self.rival(&beaten) {
+            parts.extend(self.better(best, rival));
+            parts.extend(self.than_others(&beaten, beaten.len() as u64 - 1));
+        }
+        parts
+    }
+
+    fn in_doubt(&self, best: &[CellId]) -> Option<Part> {
+        let first = *best.first()?;
+        let (than, ..) = *self.beaten_by(first).iter().find(|(other, ..)| best.contains(other))?;
+        match self.better(&[first], than)? {
+            Part::Better { than, metric, ratios, .. } => {
+                Some(Part::Better { who: Some(self.names.name(first)), than, metric, ratios, values: None })
+            }
+            other => Some(other),
+        }
+    }
+
+    fn than_others(&self, beaten: &[(CellId, [f64; 3], MetricReference)], others: u64) -> Option<Part> {
+        let metric = beaten.first()?.2;
+        (others > 0).then_some(Part::BetterThanOthers { metric, others })
+    }
+
+    /// Each of these cells against another one.
+    fn better(&self, cells: &[CellId], than: CellId) -> Option<Part> {
+        let pairs = cells.iter().flat_map(|cell| self.beaten_by(*cell)).filter(|(other, ..)| *other == than);
+        let (ratios, metrics): (Vec<[f64; 3]>, Vec<MetricReference>) =
+            pairs.map(|(_, ratio, metric)| (ratio, metric)).unzip();
+        let metric = *metrics.first()?;
+        let values = match cells {
+            [cell] => self.values(metric, *cell, than, ratios[0]),
+            _ => None,
+        };
+        Some(Part::Better { who: None, than: self.names.name(than), metric, ratios, values })
+    }
+
+    /// What says more than a ratio: values of a metric that was asked for, and rates with their bound.
+    fn values(
+        &self,
+        metric: MetricReference,
+        cell: CellId,
+        than: CellId,
+        [ratio, low, high]: [f64; 3],
+    ) -> Option<String> {
+        let reader = self.names.reader;
+        if metric.metric.name == LARGEST_RATE.name {
+            let keeps = keeps(reader, reader.cell(cell)?)?;
+            let ends = judge::results::interval(Some(low), Some(high));
+            return Some(format!("takes {keeps}, {}", format::ratio(ratio, ends)));
+        }
+        let is_speed = matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond);
+        if is_speed || metric != self.choice.best {
+            return None;
+        }
+        let value = |id: CellId| {
+            let estimate = reader.cell(id)?.estimate_of(metric)?;
+            Some(match metric.unit() {
+                Unit::Share => format::score(metric.metric, estimate.value, estimate.n),
+                unit => format::measured(unit, estimate.value, None),
+            })
+        };
+        Some(format!("{} {} against {}", metric.title(), value(cell)?, value(than)?))
+    }
+
+    /// What is as good as the best and gives way to it by another metric.
+    fn tied(&self, cell: CellId) -> Option<Part> {
+        let contest = self.names.contest;
+        let tied = contest.entrants.iter().filter_map(|entrant| match entrant.standing {
+            Standing::Tied { other, metric } if other == cell => Some((entrant.cell, metric)),
+            _ => None,
+        });
+        let is_equivalent =
+            |id: CellId| self.claims.iter().any(|claim| claim.kind == Kind::Equivalent && claim.cells == [cell, id]);
+        let tied: Vec<(CellId, MetricReference)> = tied.filter(|(id, _)| is_equivalent(*id)).collect();
+        let (first, by) = *tied.first()?;
+        // One metric is named, so only those that it put behind.
+        let with: Vec<CellId> = tied.iter().filter(|(_, metric)| *metric == by).map(|(id, _)| *id).collect();
+        let values = if with.len() == 1 { self.both_values(by, cell, first) } else { None };
+        let metric = contest.evidence.first()?.metric;
+        Some(Part::Tied { with: list_of(self.names, &with), metric, by, values })
+    }
+
+    fn both_values(&self, metric: MetricReference, one: CellId, other: CellId) -> Option<String> {
+        let value = |id: CellId| {
+            let estimate = self.names.reader.cell(id)?.estimate_of(metric)?;
+            Some(format::measured(metric.unit(), estimate.value, None))
+        };
+        Some(format!("{} against {}", value(one)?, value(other)?))
+    }
+
+    /// Cells that are not told apart: how far apart they may be, why, and what would decide if that does not matter.
+    fn open(&self, claim: &Claim, ends: Option<(f64, f64)>) -> Vec<Part> {
+        let contest = self.names.contest;
+        let is_in = |id: CellId| claim.cells.contains(&id);
+        let open = contest.evidence.iter().find(|row| row.verdict.is_open() && is_in(row.cell) && is_in(row.baseline));
+        let is_withheld = open.is_some_and(|row| row.withheld().is_some());
+        let ratio = claim.rests_on.first().and_then(|row| row.value);
+        let known = ratio.zip(ends).filter(|_| !is_withheld);
+        let why = open.and_then(|row| match (row.reason, row.more_blocks) {
+            // The interval says the rest.
+            (Reason::NotEnoughData, None) if known.is_some() => Some("more runs would hardly help".to_owned()),
+            _ => super::judged::why_open(row),
+        });
+        let mut parts: Vec<Part> = known
+            .map(|(ratio, (low, high))| Part::Open {
+                is_pair: claim.cells.len() == 2,
+                ratios: vec![[ratio, low, high]],
+            })
+            .into_iter()
+            .collect();
+        parts.extend(why.map(Part::Told));
+        parts.extend(self.otherwise(contest, &claim.cells));
+        parts
+    }
+
+    /// The cell that a further metric puts ahead of all others of a set.
+    fn otherwise(&self, contest: &Contest, cells: &[CellId]) -> Option<Part> {
+        let ahead = |cell: CellId, other: CellId| {
+            contest.ties.iter().find(|row| row.cell == cell && row.baseline == other).map(|row| row.metric)
+        };
+        let of_all = |cell: &CellId| {
+            let others = cells.iter().filter(|other| *other != cell);
+            let metrics: Vec<MetricReference> = others.map(|other| ahead(*cell, *other)).collect::<Option<_>>()?;
+            let first = *metrics.first()?;
+            metrics.iter().all(|metric| *metric == first).then_some((*cell, first))
+        };
+        let (cell, metric) = cells.iter().find_map(of_all)?;
+        let values = match cells {
+            [one, other] => self.both_values(metric, cell, if *one == cell { *other } else { *one }),
+            _ => None,
+        };
+        Some(Part::Otherwise { name: self.names.name(cell), metric, values })
+    }
+}
+
+fn list_of(names: &Names<'_>, ids: &[CellId]) -> String {
+    list(&ids.iter().map(|id| names.name(*id)).collect::<Vec<_>>())
+}

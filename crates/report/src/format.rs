@@ -122,12 +122,33 @@ impl Column {
 
     /// `39.9 ± 0.2`; without interval, or below five runs, the value alone.
     pub fn value(&self, estimate: &Estimate) -> String {
+        if let Some((value, ends)) = self.lopsided(estimate) {
+            return format!("{value} {ends}");
+        }
         let (value, half_width) = self.parts(estimate);
         half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))
     }
 
+    /// `17` and `[5, 57]`, of an interval whose ends lie at far different distances, as those of late shares do.
+    fn lopsided(&self, estimate: &Estimate) -> Option<(String, String)> {
+        const FAR: f64 = 1.3;
+        let interval = shown_interval(estimate)?;
+        let (below, above) = (estimate.value - interval.low, interval.high - estimate.value);
+        let nearer = below.min(above);
+        (nearer > 0.0 && below.max(above) > FAR * nearer).then_some(())?;
+        let least = if interval.low > 0.0 { nearer.min(interval.low) } else { nearer };
+        let decimals =
+            significant_decimals(least / self.scale.factor, 1).max(significant_decimals(nearer / self.scale.factor, 1));
+        let [value, low, high] =
+            [estimate.value, interval.low, interval.high].map(|number| fixed(number / self.scale.factor, decimals));
+        Some((value, format!("[{low}, {high}]")))
+    }
+
     /// `39.9 us ± 0.2`.
     pub(crate) fn value_with_unit(&self, estimate: &Estimate) -> String {
+        if let Some((value, ends)) = self.lopsided(estimate) {
+            return format!("{} {ends}", self.scale.joined(&value));
+        }
         let (value, half_width) = self.parts(estimate);
         let value = self.scale.joined(&value);
         half_width.map_or(value.clone(), |half_width| format!("{value} ± {half_width}"))

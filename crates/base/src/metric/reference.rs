@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{ITEMS, LARGEST_RATE, LATENCY, METRICS, Metric, SPEEDUP, THROUGHPUT, Unit};
+use super::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, METRICS, Metric, SPEEDUP, THROUGHPUT, ToldBy, Unit};
 
 /// What of a metric's samples is meant.
 ///
@@ -136,6 +136,13 @@ impl MetricReference {
     /// Whether it is the ratio to the baseline, which only a comparison has.
     pub fn is_speedup(&self) -> bool {
         self.metric.name == SPEEDUP.name
+    }
+
+    /// Whether a promise about it is one about the bad runs: a tail, the share of late queries, a peak of memory. A few runs
+    /// decide it, which no estimate may trim (method 5.9).
+    pub fn is_about_bad_runs(&self) -> bool {
+        let is_peak = self.metric.unit == Unit::Bytes && self.metric.told_by == ToldBy::EachRun;
+        self.statistic.is_tail() || is_peak || self.metric.name == LATE_SHARE.name
     }
 
     /// The name under which its values are stored, one a run: `latency_p95_ns`.

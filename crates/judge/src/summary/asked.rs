@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use super::latency::{self, Latency};
 use super::tables::RunValues;
-use super::values::{CellSummary, Double, MetricSummary, Summary};
+use super::values::{CellSummary, Double, MetricSummary, Summary, over_runs};
 use super::{CONFIDENCE, completed, constants, count, late, slices};
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
 use experiment::Design;
 use plan::{Cell, CellId};
 use record::{Arm, Manifest, SampleSummary, StoreError, StoredRun};
-use statistics::trimmed_mean::trimmed_mean;
 
 /// As [`super::summarize`], of latency and what else the specification's goals and question are about
 /// ([`experiment::Experiment::looked_at`]): their values of each run, what became of the runs, and their codes. The
@@ -82,7 +81,7 @@ fn one(
     }
     for (column, per_run) in values {
         let values: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        if let Some(estimate) = trimmed_mean(&values, CONFIDENCE) {
+        if let Some(estimate) = over_runs(&column, &values, CONFIDENCE) {
             summary.metrics.insert(column, MetricSummary { estimate, per_run });
         }
     }

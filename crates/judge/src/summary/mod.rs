@@ -38,6 +38,7 @@ pub(crate) use findings::{CellFindings, OtherLoad};
 pub use findings::{CellShape, Spread};
 pub use latency::{Latency, Percentile};
 pub use load::beside;
+use values::over_runs;
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
 
@@ -204,7 +205,7 @@ fn metrics(values: &RunValues, is_quick: bool) -> BTreeMap<String, MetricSummary
     };
     let summarized = values.iter().filter_map(|(name, per_run)| {
         let numbers: Vec<f64> = per_run.iter().map(|(_, value)| *value).collect();
-        let mut estimate = trimmed_mean(&numbers, CONFIDENCE)?;
+        let mut estimate = over_runs(name, &numbers, CONFIDENCE)?;
         if is_quick && is_timed(name) {
             estimate = estimate.no_narrower_than(LEAST_OF_QUICK_LOOK);
         }

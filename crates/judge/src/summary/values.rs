@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
 use crate::diagnosis::Diagnosis;
-use base::metric::{ITEMS, LARGEST_RATE, LATENCY, MetricReference, Statistic};
+use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, Statistic};
 use experiment::Load;
 use plan::CellId;
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
-use statistics::interval::Estimate;
+use statistics::interval::{Estimate, mean_of_bad_runs};
 use statistics::largest_rate::{LateCounts, largest_rate};
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
@@ -136,6 +136,14 @@ impl Summary {
     }
 }
 
+/// The estimate of a metric over runs: the trimmed mean, and of late shares the mean (method 5.1, 5.9).
+pub(super) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<Estimate> {
+    match name == LATE_SHARE.name {
+        true => mean_of_bad_runs(values, confidence),
+        false => trimmed_mean(values, confidence),
+    }
+}
+
 impl CellSummary {
     /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
     pub fn outputs_differ(&self) -> bool {
@@ -215,8 +223,19 @@ impl CellSummary {
         if reference.metric.is_constant() {
             return self.metrics.get(&reference.column()).map(|known| known.estimate);
         }
-        let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        trimmed_mean(&values, confidence)
+        over_runs(reference.metric.name, &self.values(reference), confidence)
+    }
+
+    fn values(&self, reference: MetricReference) -> Vec<f64> {
+        self.run_values(reference).into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// As [`CellSummary::estimate_at`], by which a promise is judged: of what a few bad runs decide, the mean of all.
+    pub(crate) fn estimate_under_bound(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
+        match reference.is_about_bad_runs() {
+            true => mean_of_bad_runs(&self.values(reference), confidence),
+            false => self.estimate_at(reference, confidence),
+        }
     }
 
     /// The share of late queries that the largest rate allows, where that is meant.

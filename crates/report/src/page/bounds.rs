@@ -35,6 +35,13 @@ fn kept(check: &BoundCheck, reader: &Reader<'_>) -> String {
         }
         (some, all) => format!("met by {some} of {all} cells"),
     }];
+    if let Some(cell) = kept.iter().find(|cell| cell.worst.is_some()) {
+        clauses.push(format!(
+            "{}{}",
+            reader.short_path(cell.cell),
+            worst_words(check.metric, cell).replacen(',', ":", 1)
+        ));
+    }
     for (outcome, word) in [(BoundOutcome::Missed, "missed by"), (BoundOutcome::Undecided, "undecided for")] {
         let cells = with(check, outcome);
         if !cells.is_empty() {
@@ -113,6 +120,7 @@ pub(super) fn value_words(metric: MetricReference, max: Option<f64>, cell: &Boun
         true => format::ratio(estimate.value, estimate.interval),
         false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
     });
+    let by_runs = by_runs.map(|text| text + &worst_words(metric, cell));
     let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
     let remedy = match (cell.reason, cell.pooled) {
         (Some(Doubt::TooFewSamples), Some(pooled)) => format!(", `min_samples: {}` would do", pooled.samples_per_run()),
@@ -124,6 +132,11 @@ pub(super) fn value_words(metric: MetricReference, max: Option<f64>, cell: &Boun
         (Some(value), None) => value,
         (None, reason) => reason.unwrap_or_else(|| "no value".to_owned()),
     }
+}
+
+/// `, one run 24 %`: what the mean over runs does not show.
+fn worst_words(metric: MetricReference, cell: &BoundedCell) -> String {
+    cell.worst.map_or(String::new(), |worst| format!(", one run {}", format::amount(metric.unit(), worst)))
 }
 
 /// `at most 9.3 ms`, `at least 30 ms`, `7.1 ms to 9.3 ms`: a percentile by all samples together.

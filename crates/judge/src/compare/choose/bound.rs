@@ -53,6 +53,9 @@ pub struct BoundedCell {
     /// What the interval is over.
     #[serde(default)]
     pub n: u64,
+    /// The worst run, where it lies beyond the bound by half as much again and the cell does not miss it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<f64>,
     /// What all samples together say, where the percentiles of the runs leave the bound undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
@@ -118,6 +121,7 @@ impl BoundCheck {
             value: cell.value.map(rounded),
             low: cell.low.map(rounded),
             high: cell.high.map(rounded),
+            worst: cell.worst.map(rounded),
             ..cell
         };
         BoundCheck { cells: self.cells.into_iter().map(round).collect(), ..self }
@@ -155,7 +159,7 @@ pub(in crate::compare) fn check(
             let is_baseline = plan.baseline.is_some() && plan.is_baseline(cell);
             speedup(summary, by_cell.get(&cell.id).copied(), is_baseline.then_some(confidence))
         } else {
-            (summary.estimate_at(bound.metric, confidence), doubt(summary, bound))
+            (summary.estimate_under_bound(bound.metric, confidence), doubt(summary, bound))
         };
         let by_runs = outcome(bound, estimate.as_ref(), doubt);
         let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
@@ -170,6 +174,7 @@ pub(in crate::compare) fn check(
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
             n: estimate.map_or(0, |estimate| estimate.n as u64),
+            worst: worst(summary, bound).filter(|_| outcome != Ok(BoundOutcome::Missed)),
             pooled: pooled.map(|(pooled, _)| pooled),
             outcome: outcome.unwrap_or(BoundOutcome::Undecided),
             reason: outcome.err(),
@@ -177,6 +182,16 @@ pub(in crate::compare) fn check(
     });
     let Bound { metric, min, max, of } = bound.clone();
     BoundCheck { metric, min, max, of, cells: bounded.collect() }
+}
+
+/// So many times the bound is far beyond it.
+const FAR: f64 = 1.5;
+
+/// The run that is furthest beyond a bound on what bad runs decide, if one is far beyond it.
+fn worst(summary: &CellSummary, bound: &Bound) -> Option<f64> {
+    let most = bound.max.filter(|_| bound.metric.is_about_bad_runs())?;
+    let values = summary.run_values(bound.metric).into_iter().map(|(_, value)| value);
+    values.max_by(f64::total_cmp).filter(|worst| *worst > FAR * most)
 }
 
 /// What forbids to judge a cell's own metric.

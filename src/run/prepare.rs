@@ -13,10 +13,12 @@ use super::duet::{self, DuetError};
 use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
 use super::programs;
+use base::machine::host;
 use base::machine::host::cores::split_allowed_cores;
 use base::machine::kernel::Kernel;
 use experiment::{
     Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
+    slowed_by_spinning_stop,
 };
 use onnx::precision::ProviderClass;
 use onnx::{Interface, Signature};
@@ -142,6 +144,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         duet::check_groups(&mut plan)?;
         core_sets = duet_cores(experiment)?;
     }
+    check_threads(experiment, core_sets.as_ref())?;
     plan::place_controls(&mut plan, experiment.compare.aa);
     let programs = BTreeMap::new();
     Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
@@ -199,6 +202,17 @@ fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     };
     let interface = of_file.or_else(of_python);
     PreparedModel { declared: model.clone(), header, interface, ..PreparedModel::default() }
+}
+
+/// Checks the numbers of threads that the design meets here, which a specification may leave to the machine.
+fn check_threads(experiment: &Experiment, core_sets: Option<&[Vec<u32>; 2]>) -> Result<(), PrepareError> {
+    let Experiment { measure, variants, runtimes, .. } = experiment;
+    if !measure.design.keeps_several_alive() || !experiment.backend.reads_models() {
+        return Ok(());
+    }
+    let default = core_sets.map_or_else(|| host::describe().default_threads(), |sets| sets[0].len() as u32);
+    let slowed = slowed_by_spinning_stop(measure.design, variants, runtimes, Some(default));
+    slowed.map_or(Ok(()), |why| Err(PrepareError::Slowed(why)))
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

@@ -72,6 +72,17 @@ fn the_same_record_gives_the_same_bytes() {
 }
 
 #[test]
+fn what_a_design_sets_is_said_beside_the_verdicts() {
+    let mut fixture = Fixture::choose();
+    fixture.manifest.experiment.measure.design = experiment::Design::Slices;
+    assert!(!fixture.render().markdown.contains("Setting: "));
+    fixture.manifest.imposed_session = [("session.force_spinning_stop".to_owned(), "1".to_owned())].into();
+    let files = fixture.render();
+    let says = "Setting: session.force_spinning_stop = 1 in every variant that does not set it";
+    assert!(files.markdown.contains(says) && files.html.contains("session.force_spinning_stop = 1"));
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| {

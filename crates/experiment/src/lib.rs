@@ -30,6 +30,7 @@ mod runs;
 mod runtime;
 mod selector;
 mod source;
+mod spinning;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -71,6 +72,7 @@ pub use runs::Runs;
 pub use runtime::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, is_new_enough, version_numbers};
 pub use selector::{SelectorError, Vocabulary, is_glob, parse_selector};
 pub use source::{PythonModel, Source, ZOO};
+pub use spinning::{SPINNING_REMEDY, SPINNING_STOP, slowed_by_spinning_stop};
 pub use trace::Trace;
 
 /// What one YAML file describes.

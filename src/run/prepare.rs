@@ -16,8 +16,9 @@ use super::programs;
 use base::machine::host;
 use base::machine::host::cores::split_allowed_cores;
 use base::machine::kernel::Kernel;
+use base::wording::list;
 use experiment::{
-    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
+    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Precision, Source, Variant, VariantIndex,
     slowed_by_spinning_stop,
 };
 use onnx::precision::ProviderClass;
@@ -40,7 +41,7 @@ pub struct Prepared {
     pub programs: BTreeMap<usize, Skip>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
-    /// What is unusual about files that inputs are fed from.
+    /// What is unusual about files that inputs are fed from, and about names of variants.
     pub doubts: Vec<String>,
 }
 
@@ -129,7 +130,8 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     for (index, model) in models.iter_mut().enumerate() {
         model.data = dataset::of_model(experiment, index, model.interface.as_ref().map(Interface::signature))?;
     }
-    let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
+    let (inputs, mut doubts) = feed(experiment, &plan, &mut models)?;
+    doubts.extend(misnamed(experiment, &models));
     let classes = experiment.devices.iter().map(|device| ProviderClass::of(&device.provider)).collect();
     let unconvertible = convertible::examine(experiment, &models, &plan)?;
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
@@ -213,6 +215,21 @@ fn check_threads(experiment: &Experiment, core_sets: Option<&[Vec<u32>; 2]>) -> 
     let default = core_sets.map_or_else(|| host::describe().default_threads(), |sets| sets[0].len() as u32);
     let slowed = slowed_by_spinning_stop(measure.design, variants, runtimes, Some(default));
     slowed.map_or(Ok(()), |why| Err(PrepareError::Slowed(why)))
+}
+
+/// Variants called after float32 of models that are stored as something else.
+fn misnamed<'a>(experiment: &'a Experiment, models: &'a [PreparedModel]) -> impl Iterator<Item = String> + 'a {
+    let of_model = |model: &'a PreparedModel| {
+        let stored = model.header.as_ref().and_then(|header| header.stored.as_ref());
+        let file = model.path().and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let as_stored = experiment.variants.iter().filter(|variant| model.declared.is_run_as_stored(variant));
+        let named = as_stored.filter(|variant| variant.name.starts_with(Precision::Fp32.name()));
+        let names: Vec<String> = named.map(|variant| format!("`{}`", variant.name)).collect();
+        let (word, run) = if names.len() == 1 { ("variant", "runs") } else { ("variants", "run") };
+        let (stored, file) = stored.zip(file).filter(|_| !names.is_empty())?;
+        Some(format!("{word} {} {run} {file} as stored: it holds {}", list(&names), stored.in_sentence()))
+    };
+    models.iter().filter_map(of_model)
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

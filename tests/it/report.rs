@@ -83,6 +83,17 @@ fn what_a_design_sets_is_said_beside_the_verdicts() {
 }
 
 #[test]
+fn a_report_says_what_a_file_holds_that_is_not_float32() {
+    let mut fixture = Fixture::choose();
+    let stored = onnx::Stored { holds: "int8".to_owned(), by: Some("QDQ".to_owned()) };
+    let model = fixture.manifest.models.iter_mut().flatten().next().unwrap();
+    model.stored = Some(stored);
+    let name = &fixture.manifest.experiment.models[0].name;
+    let says = format!("Variants fp32, int8 and fp16 run {name} as stored: it holds int8 (QDQ).");
+    assert!(fixture.render().markdown.contains(&says), "{}", fixture.render().markdown);
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| {

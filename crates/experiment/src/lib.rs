@@ -271,6 +271,11 @@ impl Model {
     pub fn file_for(&self, variant: &Variant) -> Option<&PathBuf> {
         self.files.get(&variant.name).or_else(|| self.files.get(variant.precision.name()))
     }
+
+    /// Whether a variant runs the model's own file as it is stored.
+    pub fn is_run_as_stored(&self, variant: &Variant) -> bool {
+        variant.precision == Precision::Fp32 && self.file_for(variant).is_none()
+    }
 }
 
 impl Entry for Model {

@@ -420,6 +420,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             bytes: 102_146_113,
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
+            stored: None,
             opset: [("ai.onnx".to_owned(), 17)].into(),
             operators: [("Conv".to_owned(), 53), ("Relu".to_owned(), 49)].into(),
             not_compared: std::collections::BTreeMap::new(),

@@ -7,9 +7,9 @@ use crate::summary::{CellSummary, Summary};
 use base::metric::{LARGEST_RATE, Metric, MetricReference};
 use base::privacy::without_home;
 use base::wording::{list, some};
-use experiment::{Device, LowerPrecision, Precision, Provider};
+use experiment::{Device, LowerPrecision, Model, Precision, Provider};
 use plan::Cell;
-use record::{CellFidelity, Manifest, VariantOrigin};
+use record::{CellFidelity, Manifest, ModelFile, VariantOrigin};
 
 /// The reference of outputs that is no cell.
 pub(super) const STORED_ON_CPU: &str = "the stored model on the CPU";
@@ -27,6 +27,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
         format!("`pareto` has nothing to compare: no two interchangeable cells have {}.", list(&metrics))
     }));
     remarks.extend(never_reported(manifest, summary));
+    remarks.extend(of_stored(manifest));
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
@@ -233,6 +234,20 @@ fn unverified(manifest: &Manifest, summary: &Summary) -> Option<String> {
         "{}: not verified for this version of perfrun; verify with `perfrun doctor --device {first} --verify`.",
         list(&labels)
     ))
+}
+
+/// Models that do not hold float32, with the variants that run them as they are stored.
+fn of_stored(manifest: &Manifest) -> Vec<String> {
+    let of_model = |(model, file): (&Model, &Option<ModelFile>)| {
+        let stored = file.as_ref()?.stored.as_ref()?;
+        let variants = manifest.experiment.variants.iter().filter(|variant| model.is_run_as_stored(variant));
+        let names: Vec<String> = variants.map(|variant| variant.name.clone()).collect();
+        let (word, run) = if names.len() == 1 { ("Variant", "runs") } else { ("Variants", "run") };
+        let names = list(&some(names.into_iter(), 4));
+        let told = format!("{word} {names} {run} {} as stored: it holds {}.", model.name, stored.in_sentence());
+        (!names.is_empty()).then_some(told)
+    };
+    manifest.experiment.models.iter().zip(&manifest.models).filter_map(of_model).collect()
 }
 
 /// What conversions say of themselves, once for each variant.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
-use base::metric::{LARGEST_RATE, Metric, MetricReference};
+use base::metric::{LARGEST_RATE, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
 use base::wording::{list, some};
 use experiment::{Device, LowerPrecision, Model, Precision, Provider};
@@ -31,6 +31,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
+    remarks.extend(unseen_peaks(manifest, summary));
     remarks
 }
 
@@ -44,6 +45,18 @@ fn not_alone(manifest: &Manifest) -> Option<String> {
         .collect();
     let told = list(&why.into_iter().collect::<Vec<_>>());
     (!told.is_empty()).then(|| format!("Other perfruns may have measured on this machine at the same time ({told})."))
+}
+
+/// Commands whose peak memory is below what can be seen of a process (method 1.11).
+fn unseen_peaks(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let is_unseen = |cell: &CellSummary| cell.runs.completed > 0 && !cell.metrics.contains_key(PEAK_RSS.name);
+    let unseen = cells(manifest, summary).filter(|(_, summary)| is_unseen(summary));
+    let names: BTreeSet<&str> = unseen.filter_map(|(cell, _)| manifest.plan.name(cell.model())).collect();
+    let is_any = manifest.experiment.backend.runs_commands() && !names.is_empty();
+    let names = list(&some(names.into_iter().map(str::to_owned).collect::<Vec<_>>().into_iter(), 4));
+    is_any.then(|| {
+        format!("Peak memory of {names} was not measured: it is less than a fork of perfrun's own worker takes.")
+    })
 }
 
 /// Cells whose largest rate is not the one that service times of a closed loop predict (method 7.3).

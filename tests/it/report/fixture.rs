@@ -517,6 +517,7 @@ fn host() -> Host {
         aslr: Some(2),
         units: Vec::new(),
         last_level_cache_bytes: Some(32 << 20),
+        variables: None,
     }
 }
 

@@ -19,7 +19,7 @@ use base::printable::printable_line;
 use experiment::{InputPoint, Network, ZOO};
 use files::scratch::Scratch;
 use onnx::zoo::{Settings, of, signature};
-use onnx::{Interface, ShapeError};
+use onnx::{Interface, ShapeError, Stored};
 use prepare::models::ObtainError;
 use reading::yaml::scalar;
 use reading::{plain_file, shell};
@@ -42,6 +42,8 @@ pub(super) enum Question {
 pub(super) struct Model {
     source: Source,
     interface: Interface,
+    /// What it holds, where that is not float32.
+    stored: Option<Stored>,
 }
 
 /// Where it comes from.
@@ -57,12 +59,13 @@ impl Model {
             let network = zoo::network(name)?;
             let signature = signature(of(network), &Settings::default())
                 .map_err(|problem| ObtainError::Zoo { model: name.to_owned(), problem })?;
-            return Ok(vec![Model { source: Source::Zoo(network), interface: signature.into() }]);
+            return Ok(vec![Model { source: Source::Zoo(network), interface: signature.into(), stored: None }]);
         }
         let files = model_files(&[word.to_owned()])?;
         let model = |file: PathBuf| {
-            let interface = Interface::read(&file, &onnx::read_header(&file)?.signature);
-            Ok(Model { source: Source::File(file), interface })
+            let header = onnx::read_header(&file)?;
+            let interface = Interface::read(&file, &header.signature);
+            Ok(Model { source: Source::File(file), interface, stored: header.stored })
         };
         files.into_iter().map(model).collect()
     }
@@ -256,6 +259,9 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
             // A name with a line break in it would end the comment.
             let _ = writeln!(text, "  # {}", printable_line(&input.to_string()));
         }
+        if let Some(stored) = &model.stored {
+            let _ = writeln!(text, "  # {}", printable_line(&stored.to_string()));
+        }
         let _ = writeln!(text, "  - name: {}", scalar(&entry_name));
         let _ = match &model.source {
             Source::File(path) => writeln!(text, "    path: {}", scalar(&model_path(folder, path).to_string_lossy())),
@@ -269,21 +275,61 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
         let _ = writeln!(text, "\n# {}", sizes.about());
         let _ = writeln!(text, "inputs: {}", sizes.written(has_batches));
     }
-    text + match (question, models) {
-        (Question::Precision, _) => PRECISIONS,
-        // One thread is often faster for small models, and shows what int8 gains.
-        (Question::Look, [_]) if host::describe().default_threads() > 1 => {
-            "\nvariants:\n  - fp32\n  - int8\n  - { name: fp32-t1, threads: 1 }\n  - { name: int8-t1, precision: int8, threads: 1 }\n"
-        }
-        (Question::Look, [_]) => "\nvariants: [fp32, int8]\n",
-        (Question::Look, _) => "\nvariants: [fp32]\n",
+    text + &match question {
+        Question::Precision => PRECISIONS.replace("VARIANTS", &precisions(models)),
+        Question::Look => format!("\nvariants: [{}]\n", looked_at(models, host::describe().default_threads() > 1)),
     }
+}
+
+/// What models hold that is not float32, `net: stored (int8: QDQ)`.
+pub(super) fn stored(models: &[Model]) -> Vec<String> {
+    let named = model_names(models).into_iter().zip(models);
+    named.filter_map(|(name, model)| Some(format!("{name}: {}", model.stored.as_ref()?))).collect()
+}
+
+/// The entry of `variants` that runs the files as they are stored, and its name: `fp32` where all of them hold that.
+fn as_stored(models: &[Model]) -> (&'static str, &'static str) {
+    match models.iter().any(|model| model.stored.is_some()) {
+        true => ("{ name: stored }", "stored"),
+        false => ("fp32", "fp32"),
+    }
+}
+
+/// Whether no model has float weights to convert.
+fn are_quantized(models: &[Model]) -> bool {
+    !models.is_empty() && models.iter().all(|model| model.stored.as_ref().is_some_and(Stored::is_quantized))
+}
+
+/// The variants of a specification: the models as stored, and the precisions that they do not have.
+fn precisions(models: &[Model]) -> String {
+    let (entry, name) = as_stored(models);
+    if are_quantized(models) {
+        return format!("{entry}, {{ name: {name}-t1, threads: 1 }}");
+    }
+    let have = |precision: &str| {
+        models.iter().all(|model| model.stored.as_ref().is_some_and(|stored| stored.holds == precision))
+    };
+    let others = ["fp16", "int8"].into_iter().filter(|precision| models.is_empty() || !have(precision));
+    std::iter::once(entry).chain(others).collect::<Vec<_>>().join(", ")
+}
+
+/// The variants of a first look. One thread is often faster for small models, and shows what int8 gains.
+fn looked_at(models: &[Model], has_threads: bool) -> String {
+    let (entry, name) = as_stored(models);
+    let converts = models.len() == 1 && !are_quantized(models);
+    let mut variants = vec![entry.to_owned()];
+    variants.extend(converts.then(|| "int8".to_owned()));
+    if models.len() == 1 && has_threads {
+        variants.push(format!("{{ name: {name}-t1, threads: 1 }}"));
+        variants.extend(converts.then(|| "{ name: int8-t1, precision: int8, threads: 1 }".to_owned()));
+    }
+    variants.join(", ")
 }
 
 /// What is compared, and how long it takes.
 const PRECISIONS: &str = "
 # What to compare; the first one is the baseline. perfrun converts the models itself.
-variants: [fp32, fp16, int8]
+variants: [VARIANTS]
 
 devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
 runs: auto              # fresh processes for each cell: as many as the verdicts need
@@ -373,6 +419,35 @@ mod tests {
     fn names_become_valid() {
         assert_eq!(valid_name("my net (1)"), "my-net-1");
         assert_eq!(valid_name("äöü"), "models");
+    }
+
+    fn model(stored: Option<(&str, Option<&str>)>) -> Model {
+        let stored = stored.map(|(holds, by)| Stored { holds: holds.to_owned(), by: by.map(str::to_owned) });
+        let interface = Interface::of_signature(Default::default());
+        Model { source: Source::File("net.onnx".into()), interface, stored }
+    }
+
+    #[test]
+    fn what_is_not_float32_is_not_called_so() {
+        let packed = || model(Some(("int4 weights", Some("MatMulNBits"))));
+        let half = || model(Some(("fp16", None)));
+        let plain = || model(None);
+        assert_eq!(looked_at(&[plain()], false), "fp32, int8");
+        assert_eq!(
+            looked_at(&[plain()], true),
+            "fp32, int8, { name: fp32-t1, threads: 1 }, { name: int8-t1, precision: int8, threads: 1 }"
+        );
+        assert_eq!(looked_at(&[packed()], true), "{ name: stored }, { name: stored-t1, threads: 1 }");
+        assert_eq!(looked_at(&[packed()], false), "{ name: stored }");
+        assert_eq!(looked_at(&[half()], false), "{ name: stored }, int8");
+        // Of several the word that is true of each.
+        assert_eq!(looked_at(&[plain(), packed()], true), "{ name: stored }");
+        assert_eq!(looked_at(&[plain(), plain()], true), "fp32");
+        assert_eq!(precisions(&[plain()]), "fp32, fp16, int8");
+        assert_eq!(precisions(&[half()]), "{ name: stored }, int8");
+        assert_eq!(precisions(&[plain(), packed()]), "{ name: stored }, fp16, int8");
+        assert_eq!(precisions(&[packed()]), "{ name: stored }, { name: stored-t1, threads: 1 }");
+        assert_eq!(stored(&[plain(), packed()]), ["net-2: stored (int4 weights: MatMulNBits)"]);
     }
 
     #[test]

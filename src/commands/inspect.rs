@@ -11,7 +11,7 @@ use base::name::fitting_name;
 use experiment::Values;
 use files::below::{OutOfBoundsError, files_below};
 use onnx::cost::{Cost, OperatorCost};
-use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor};
+use onnx::{ExtractError, Interface, ModelHeader, Resolved, ResolvedTensor, Stored};
 use report::format;
 
 pub(super) fn run(arguments: &InspectArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -180,6 +180,7 @@ fn describe(model: &Model) -> String {
     line("opset", &format!("{} (IR {})", opsets.join(", "), header.ir_version));
     line("size", &size(header));
     line("parameters", &exact(header.parameters));
+    line("weights", &header.stored.as_ref().map(Stored::to_string).unwrap_or_default());
     line("nodes", &header.node_count().to_string());
     for input in &header.signature.inputs {
         line("input", &input.to_string());

@@ -1,6 +1,6 @@
 //! `perfrun a.onnx`: a first look at models without a specification, and how to keep it.
 //!
-//! One model is run as it is stored and in int8; several are compared with each other. Nothing is written but the record.
+//! One model is run as it is stored and, unless it is quantised, in int8; several are compared with each other. Nothing is written but the record.
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,9 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut loaded = specs::parse(&shown, &text, Path::new("/"), &overrides)?;
     specs::obtain(&mut loaded, true, interrupts, ui)?;
     ui.warnings(&loaded.warnings);
+    for line in init::stored(&models) {
+        ui.labelled("model", &line);
+    }
     for line in sizes(&loaded.experiment) {
         ui.labelled("inputs", &line);
     }

@@ -18,7 +18,7 @@ use super::provenance::{
 use base::machine::host::{self, Host};
 use base::machine::kernel::Kernel;
 use base::privacy::without_home;
-use experiment::{Design, Experiment};
+use experiment::Experiment;
 use files::digest;
 use prepare::runtime::Libraries;
 use record::hold::Hold;
@@ -204,7 +204,7 @@ const CORES: &str = "the number of usable cores";
 
 /// What the backend asks for where workers of several cells stay alive together.
 fn imposed_session(experiment: &Experiment) -> BTreeMap<String, String> {
-    let keeps_several = matches!(experiment.measure.design, Design::Slices | Design::Duet);
+    let keeps_several = experiment.measure.design.keeps_several_alive();
     if keeps_several { backend::of(&experiment.backend).session_of_residents() } else { BTreeMap::new() }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::dataset::DatasetError;
 use super::duet::DuetError;
 use base::wording::{list, some};
+use experiment::SPINNING_REMEDY;
 use onnx::{OnnxError, ShapeError};
 use plan::PlanError;
 use record::StoreError;
@@ -93,6 +94,10 @@ pub enum PrepareError {
         record: PathBuf,
         format: u32,
     },
+    /// This machine's default number of threads does not fit the design (method 1.9).
+    #[error("{0}")]
+    #[diagnostic(help("{}", SPINNING_REMEDY))]
+    Slowed(String),
     /// Two arms at the same time.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -105,7 +110,8 @@ pub enum PrepareError {
 impl PrepareError {
     /// Whether another machine could carry out the same specification.
     pub(crate) fn is_of_this_machine(&self) -> bool {
-        matches!(self, PrepareError::Duet(DuetError::Threads { .. } | DuetError::Cores(_)))
+        let is_of_duet = matches!(self, PrepareError::Duet(DuetError::Threads { .. } | DuetError::Cores(_)));
+        is_of_duet || matches!(self, PrepareError::Slowed(_))
     }
 }
 

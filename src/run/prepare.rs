@@ -13,10 +13,13 @@ use super::duet::{self, DuetError};
 use super::error::{OpenDimensions, PrepareError};
 use super::model::PreparedModel;
 use super::programs;
+use base::machine::host;
 use base::machine::host::cores::split_allowed_cores;
 use base::machine::kernel::Kernel;
+use base::wording::list;
 use experiment::{
-    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Source, Variant, VariantIndex,
+    Design, Device, Experiment, InputIndex, InputPoint, Model, ModelIndex, Precision, Source, Variant, VariantIndex,
+    slowed_by_spinning_stop,
 };
 use onnx::precision::ProviderClass;
 use onnx::{Interface, Signature};
@@ -38,7 +41,7 @@ pub struct Prepared {
     pub programs: BTreeMap<usize, Skip>,
     /// The two sets of processors of a duet.
     pub core_sets: Option<[Vec<u32>; 2]>,
-    /// What is unusual about files that inputs are fed from.
+    /// What is unusual about files that inputs are fed from, and about names of variants.
     pub doubts: Vec<String>,
 }
 
@@ -127,7 +130,8 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
     for (index, model) in models.iter_mut().enumerate() {
         model.data = dataset::of_model(experiment, index, model.interface.as_ref().map(Interface::signature))?;
     }
-    let (inputs, doubts) = feed(experiment, &plan, &mut models)?;
+    let (inputs, mut doubts) = feed(experiment, &plan, &mut models)?;
+    doubts.extend(misnamed(experiment, &models));
     let classes = experiment.devices.iter().map(|device| ProviderClass::of(&device.provider)).collect();
     let unconvertible = convertible::examine(experiment, &models, &plan)?;
     let lacking = |problems| PrepareError::OpenDimensions(OpenDimensions::group(problems, experiment.models.len()));
@@ -142,6 +146,7 @@ pub fn prepare(experiment: &Experiment) -> Result<Prepared, PrepareError> {
         duet::check_groups(&mut plan)?;
         core_sets = duet_cores(experiment)?;
     }
+    check_threads(experiment, core_sets.as_ref())?;
     plan::place_controls(&mut plan, experiment.compare.aa);
     let programs = BTreeMap::new();
     Ok(Prepared { plan, models, devices: facts.devices, programs, core_sets, doubts })
@@ -199,6 +204,32 @@ fn open(experiment: &Experiment, model: &Model) -> PreparedModel {
     };
     let interface = of_file.or_else(of_python);
     PreparedModel { declared: model.clone(), header, interface, ..PreparedModel::default() }
+}
+
+/// Checks the numbers of threads that the design meets here, which a specification may leave to the machine.
+fn check_threads(experiment: &Experiment, core_sets: Option<&[Vec<u32>; 2]>) -> Result<(), PrepareError> {
+    let Experiment { measure, variants, runtimes, .. } = experiment;
+    if !measure.design.keeps_several_alive() || !experiment.backend.reads_models() {
+        return Ok(());
+    }
+    let default = core_sets.map_or_else(|| host::describe().default_threads(), |sets| sets[0].len() as u32);
+    let slowed = slowed_by_spinning_stop(measure.design, variants, runtimes, Some(default));
+    slowed.map_or(Ok(()), |why| Err(PrepareError::Slowed(why)))
+}
+
+/// Variants called after float32 of models that are stored as something else.
+fn misnamed<'a>(experiment: &'a Experiment, models: &'a [PreparedModel]) -> impl Iterator<Item = String> + 'a {
+    let of_model = |model: &'a PreparedModel| {
+        let stored = model.header.as_ref().and_then(|header| header.stored.as_ref());
+        let file = model.path().and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let as_stored = experiment.variants.iter().filter(|variant| model.declared.is_run_as_stored(variant));
+        let named = as_stored.filter(|variant| variant.name.starts_with(Precision::Fp32.name()));
+        let names: Vec<String> = named.map(|variant| format!("`{}`", variant.name)).collect();
+        let (word, run) = if names.len() == 1 { ("variant", "runs") } else { ("variants", "run") };
+        let (stored, file) = stored.zip(file).filter(|_| !names.is_empty())?;
+        Some(format!("{word} {} {run} {file} as stored: it holds {}", list(&names), stored.in_sentence()))
+    };
+    models.iter().filter_map(of_model)
 }
 
 /// The cores of each of two arms. A script needs none, so where there are too few it runs anywhere.

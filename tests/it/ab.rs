@@ -145,6 +145,41 @@ fn ab_compares_and_writes_nothing_but_its_record() {
 }
 
 #[test]
+fn a_peak_of_memory_is_right_or_not_there() {
+    // The last line is all that `tail` reads.
+    let holds = "head -c 33554432 /dev/zero | tail -n 1 > /dev/null";
+    let place = Workplace::with_spec(&format!(
+        "commands: ['true', {{ name: holds, run: '{holds}', shell: true, prepare: 'true' }}]\n{SHORT}"
+    ));
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = place.record("x");
+    let is_measured = |run: &&record::StoredRun| run.outcome == Outcome::Completed && !run.data.measured.is_empty();
+    for run in record.runs.iter().filter(is_measured) {
+        let peak = run.data.metrics.get("peak_rss_bytes");
+        match record.manifest.plan.cells.iter().position(|cell| cell.id == run.cell) {
+            Some(0) => assert_eq!(peak, None, "`true` takes less than a fork of a worker"),
+            _ => assert!(peak.is_some_and(|peak| (33e6..45e6).contains(peak)), "{peak:?}"),
+        }
+    }
+    let page = place.page("reports/x");
+    assert!(page.contains("Peak memory of true was not measured"), "{page}");
+}
+
+#[test]
+fn ab_warns_of_what_only_a_shell_would_do() {
+    let place = Workplace::new();
+    let few = ["--runs", "5", "--set", "measure.stop={ mode: samples, count: 1 }", "--set", "compare.aa=off"];
+    let said = |arguments: &[&str]| place.run(&[&["ab"], arguments, &few].concat()).expect_code(0).stderr;
+    let plain = |text: String| text.replace('│', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let piped = plain(said(&["echo hi | wc -c", "echo hi"]));
+    assert!(piped.contains("`|` is passed to the program as it stands: no shell runs this command"), "{piped}");
+    assert!(piped.contains("`--shell` with `perfrun ab`"), "{piped}");
+    for meant in [&["--shell", "echo hi | wc -c", "echo hi"][..], &["echo 'a|b'", "echo hi"]] {
+        assert!(!said(meant).contains("no shell runs this"), "{meant:?}");
+    }
+}
+
+#[test]
 fn ab_says_what_is_wrong_before_anything_runs() {
     let place = Workplace::new();
     let said = |arguments: &[&str]| place.run(arguments).expect_code(2).stderr;

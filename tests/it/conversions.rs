@@ -91,6 +91,28 @@ fn what_a_newer_format_added_is_missing_and_named() {
 }
 
 #[test]
+fn a_file_that_is_not_float32_is_not_called_so() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    std::fs::copy(model, place.path("net.onnx")).unwrap();
+    place.run(&["convert", "net.onnx", "--precision", "int8", "-o", "small.onnx"]).expect_code(0);
+    let inspected = place.run(&["inspect", "small.onnx"]).expect_code(0).stdout;
+    assert!(inspected.contains("weights    stored (int8: MatMulInteger)"), "{inspected}");
+    let written = |model: &str| place.run(&["init", model, "-o", "-"]).expect_code(0).stdout;
+    assert!(written("net.onnx").contains("variants: [fp32, fp16, int8]"));
+    let small = written("small.onnx");
+    let is_stored = small.contains("variants: [{ name: stored }") && small.contains("# stored (int8: MatMulInteger)");
+    assert!(is_stored, "{small}");
+    // Reports are compared by names, so a specification keeps its own.
+    place.write("x.yaml", "models: [net.onnx, small.onnx]\ninputs: { batch: 1 }\n");
+    for command in ["validate", "plan"] {
+        let told = plain(&place.run(&[command, "x.yaml"]).expect_code(0).stderr);
+        let says = "warning: variant `fp32` runs small.onnx as stored: it holds int8 (MatMulInteger)";
+        assert!(told.contains(says) && !told.contains("net.onnx"), "{told}");
+    }
+}
+
+#[test]
 fn an_option_that_the_precision_has_no_use_for_is_refused() {
     let place = Workplace::new();
     write_model(&place.path("a.onnx"), "MatMul", &["x", "w"]);

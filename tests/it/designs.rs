@@ -327,11 +327,43 @@ fn cold_samples_begin_after_the_caches_were_emptied() {
     assert!(counted(&record).all(|run| run.iterations == 1 && run.warnings.contains(&"W_COLD_UNRESOLVED".to_owned())));
 }
 
+/// Two variants of a model that ONNX Runtime executes, in slices.
+fn of_a_model(variants: &str) -> Workplace {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let head = format!("models: [{model}]\ninputs: {{ batch: 1 }}\nmeasure: {{ design: slices }}\n");
+    Workplace::with_spec(&format!("{head}variants: {variants}\n"))
+}
+
+#[test]
+fn slices_refuse_threads_that_they_would_slow() {
+    let place = of_a_model("[{ name: a, threads: 1 }, { name: b, threads: 2 }]");
+    for command in [["validate", "x.yaml"], ["plan", "x.yaml"], ["run", "x.yaml"]] {
+        let done = place.run(&command).expect_code(2);
+        let told = done.stderr.contains("variant `b` has 2 threads") && done.stderr.contains("`threads: 1`");
+        assert!(told && done.stderr.contains("x.yaml:3"), "{}", done.stderr);
+    }
+    let chosen = "[{ name: a, threads: 1 }, { name: b, threads: 2, session: { session.force_spinning_stop: 1 } }]";
+    let plan = of_a_model(chosen).run(&["plan", "x.yaml"]).expect_code(0).stdout;
+    assert!(plan.contains("`session.force_spinning_stop` is 1 unless a variant sets it"), "{plan}");
+}
+
+/// A specification that leaves the number to the machine is valid on one with a single core.
+#[test]
+fn slices_refuse_the_default_threads_of_a_machine_with_several_cores() {
+    let place = of_a_model("[fp32, { name: b, graph_optimization: basic }]");
+    let refused = base::machine::host::describe().default_threads() > 1;
+    let valid = place.run(&["validate", "x.yaml"]).expect_code(0).stdout;
+    assert_eq!(valid.contains("x.yaml: valid, but not on this machine"), refused, "{valid}");
+    let planned = place.run(&["plan", "x.yaml"]).expect_code(if refused { 2 } else { 0 });
+    assert_eq!(planned.stderr.contains("threads by default here"), refused, "{}", planned.stderr);
+}
+
 #[test]
 fn a_duet_for_a_larger_machine_is_valid_here() {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     let spec = format!(
-        "models: [{model}]\ninputs: {{ batch: 1 }}\nvariants: [{{ name: a, threads: 4096 }}, {{ name: b, threads: 4096, graph_optimization: basic }}]\n\
+        "models: [{model}]\ninputs: {{ batch: 1 }}\n\
+         variants: [{{ name: a, threads: 4096, session: {{ session.force_spinning_stop: 1 }} }}, {{ name: b, base: a, graph_optimization: basic }}]\n\
          measure: {{ design: duet }}\n"
     );
     let done = Workplace::with_spec(&spec).run(&["validate", "x.yaml"]).expect_code(0);

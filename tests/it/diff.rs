@@ -71,6 +71,29 @@ impl Repository {
     }
 }
 
+#[test]
+fn variables_of_the_shell_are_named_where_they_differ() {
+    let repository = Repository::new(SPEC);
+    let measured = |settings: &[(&str, &str)]| {
+        let mut command = repository.0.command(&["experiments/x.yaml"]);
+        let done = command.envs(settings.iter().copied()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        serde_json::from_str::<Value>(&repository.0.read("reports/x/results.json")).unwrap()
+    };
+    let with = [("OMP_NUM_THREADS", "3"), ("ORT_EXTRA", "/home/alice/x"), ("SECRET_TOKEN", "hunter2")];
+    let variables = measured(&with)["provenance"]["context"]["variables"].clone();
+    assert_eq!((&variables["OMP_NUM_THREADS"], &variables["ORT_EXTRA"]), (&json!("3"), &json!("~/x")));
+    assert!(variables.get("SECRET_TOKEN").is_none() && variables.get("CUDA_DEVICE_ORDER").is_none(), "{variables}");
+    assert!(repository.0.page("reports/x").contains("OMP_NUM_THREADS=3"));
+    let said = repository.diff(&[]).expect_code(0);
+    let text = said.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("OMP_NUM_THREADS unset -> 3"), "{text}");
+    // Reports of earlier versions do not say: no difference.
+    repository.edit(|results| drop(results["provenance"]["context"].as_object_mut().unwrap().remove("variables")));
+    let said = repository.diff(&[]).expect_code(0);
+    assert!(!said.stdout.contains("OMP_NUM_THREADS"), "{}", said.stdout);
+}
+
 /// What is said of the latency of a cell.
 fn latency<'a>(rows: &'a [Value], model: &str, variant: &str) -> &'a Value {
     let is_it = |row: &&Value| row["model"] == model && row["variant"] == variant && row["metric"] == "latency";

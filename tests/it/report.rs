@@ -75,6 +75,28 @@ fn the_same_record_gives_the_same_bytes() {
 }
 
 #[test]
+fn what_a_design_sets_is_said_beside_the_verdicts() {
+    let mut fixture = Fixture::choose();
+    fixture.manifest.experiment.measure.design = experiment::Design::Slices;
+    assert!(!fixture.render().markdown.contains("Setting: "));
+    fixture.manifest.imposed_session = [("session.force_spinning_stop".to_owned(), "1".to_owned())].into();
+    let files = fixture.render();
+    let says = "Setting: session.force_spinning_stop = 1 in every variant that does not set it";
+    assert!(files.markdown.contains(says) && files.html.contains("session.force_spinning_stop = 1"));
+}
+
+#[test]
+fn a_report_says_what_a_file_holds_that_is_not_float32() {
+    let mut fixture = Fixture::choose();
+    let stored = onnx::Stored { holds: "int8".to_owned(), by: Some("QDQ".to_owned()) };
+    let model = fixture.manifest.models.iter_mut().flatten().next().unwrap();
+    model.stored = Some(stored);
+    let name = &fixture.manifest.experiment.models[0].name;
+    let says = format!("Variants fp32, int8 and fp16 run {name} as stored: it holds int8 (QDQ).");
+    assert!(fixture.render().markdown.contains(&says), "{}", fixture.render().markdown);
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     for (name, fixture) in all() {
         let of = |threads| {

@@ -160,8 +160,10 @@ pub fn readable(html: &str) -> String {
 
 /// A command with nothing that this machine or the job of a server sets: for git, GitHub, CUDA, a runtime, or backtraces.
 pub fn without_settings(command: &mut Command) -> &mut Command {
-    const SET: [&str; 7] = [
+    const SET: [&str; 8] = [
         "ORT_DYLIB_PATH",
+        // What cargo sets for tests.
+        "LD_LIBRARY_PATH",
         "GITHUB_STEP_SUMMARY",
         "CUDA_VISIBLE_DEVICES",
         "RUST_BACKTRACE",

@@ -30,6 +30,7 @@ mod runs;
 mod runtime;
 mod selector;
 mod source;
+mod spinning;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -71,6 +72,7 @@ pub use runs::Runs;
 pub use runtime::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, is_new_enough, version_numbers};
 pub use selector::{SelectorError, Vocabulary, is_glob, parse_selector};
 pub use source::{PythonModel, Source, ZOO};
+pub use spinning::{SPINNING_REMEDY, SPINNING_STOP, slowed_by_spinning_stop};
 pub use trace::Trace;
 
 /// What one YAML file describes.
@@ -268,6 +270,11 @@ impl Model {
     /// The user's own file for a variant: by the variant's name, else by its precision.
     pub fn file_for(&self, variant: &Variant) -> Option<&PathBuf> {
         self.files.get(&variant.name).or_else(|| self.files.get(variant.precision.name()))
+    }
+
+    /// Whether a variant runs the model's own file as it is stored.
+    pub fn is_run_as_stored(&self, variant: &Variant) -> bool {
+        variant.precision == Precision::Fp32 && self.file_for(variant).is_none()
     }
 }
 

@@ -9,6 +9,7 @@ use std::io::{Read, Seek};
 use super::cost::ParameterCount;
 use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 use super::signature::{ElementType, TensorType};
+use super::stored::Held;
 use super::wire::{Fault, Span, Value, Wire};
 
 /// Graphs within attributes within graphs: real models stay below ten, and a file must not exhaust the stack.
@@ -31,6 +32,7 @@ pub(super) struct Contents {
     pub(super) initialisers: BTreeSet<String>,
     pub(super) operators: BTreeMap<String, u64>,
     pub(super) parameters: ParameterCount,
+    pub(super) held: Held,
     pub(super) external_data: BTreeSet<String>,
 }
 
@@ -40,6 +42,15 @@ struct TensorFacts {
     name: String,
     /// Elements, when they are floating-point numbers; else 0.
     parameters: u64,
+}
+
+/// What an attribute says.
+struct AttributeFacts {
+    /// Floating-point elements of its tensor, which is a weight in a `Constant` node and a setting (a fill value, a table of
+    /// classes) in others.
+    elements: u64,
+    /// Its value, where it is called `bits`.
+    bits: Option<u64>,
 }
 
 pub(super) struct Walker<R> {
@@ -155,18 +166,23 @@ impl<R: Read + Seek> Walker<R> {
     /// `NodeProto`; the operator's name, with its domain unless that is the standard's.
     fn node(&mut self, node: Span, depth: usize) -> Result<String, Fault> {
         let (mut operator, mut domain, mut output) = (String::new(), String::new(), String::new());
-        let (mut inputs, mut elements) = (Vec::new(), 0);
+        let (mut inputs, mut elements, mut bits) = (Vec::new(), 0, None);
         while let Some(field) = self.wire.field(node.end)? {
             match field {
                 (1, Value::Bytes(span)) => inputs.push(self.wire.text(span)?),
                 (2, Value::Bytes(span)) if output.is_empty() => output = self.wire.text(span)?,
                 (4, Value::Bytes(span)) => operator = self.wire.text(span)?,
-                (5, Value::Bytes(span)) => elements = elements.max(self.attribute(span, depth)?),
+                (5, Value::Bytes(span)) => {
+                    let found = self.attribute(span, depth)?;
+                    elements = elements.max(found.elements);
+                    bits = bits.or(found.bits);
+                }
                 (7, Value::Bytes(span)) => domain = self.wire.text(span)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
                 _ => {}
             }
         }
+        self.contents.held.add_node(&operator, bits);
         if !domain.is_empty() && domain != STANDARD_DOMAIN {
             return Ok(format!("{domain}.{operator}"));
         }
@@ -177,12 +193,13 @@ impl<R: Read + Seek> Walker<R> {
         Ok(operator)
     }
 
-    /// `AttributeProto`; floating-point elements of its tensor, which is a weight in a `Constant` node and a setting (a
-    /// fill value, a table of classes) in others.
-    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<u64, Fault> {
-        let mut elements = 0;
+    /// `AttributeProto`.
+    fn attribute(&mut self, attribute: Span, depth: usize) -> Result<AttributeFacts, Fault> {
+        let (mut name, mut integer, mut elements) = (String::new(), None, 0);
         while let Some(field) = self.wire.field(attribute.end)? {
             match field {
+                (1, Value::Bytes(span)) => name = self.wire.text(span)?,
+                (3, Value::Varint(value)) => integer = Some(value),
                 (5, Value::Bytes(span)) => elements = self.tensor(span)?.parameters,
                 (10, Value::Bytes(span)) => drop(self.tensor(span)?),
                 (22 | 23, Value::Bytes(span)) => drop(self.sparse_tensor(span)?),
@@ -191,7 +208,7 @@ impl<R: Read + Seek> Walker<R> {
                 _ => {}
             }
         }
-        Ok(elements)
+        Ok(AttributeFacts { elements, bits: integer.filter(|_| name == "bits") })
     }
 
     /// `SparseTensorProto`; its name is that of its values, and only those that are stored count.
@@ -233,7 +250,9 @@ impl<R: Read + Seek> Walker<R> {
         if is_external {
             self.contents.external_data.extend(location);
         }
-        let parameters = if ElementType::from_code(code).is_float() { elements } else { 0 };
+        let element = ElementType::from_code(code);
+        self.contents.held.add_tensor(&element, elements);
+        let parameters = if element.is_float() { elements } else { 0 };
         Ok(TensorFacts { name, parameters })
     }
 

@@ -15,6 +15,7 @@ use super::error::{OnnxError, OnnxErrorKind, pointer, recognise};
 use super::external::Bounds;
 use super::graph::{Contents, Walker};
 use super::signature::Signature;
+use super::stored::Stored;
 use super::wire::Fault;
 use reading::nearest::near_path;
 use reading::plain_file;
@@ -40,6 +41,9 @@ pub struct ModelHeader {
     pub operators: BTreeMap<String, u64>,
     /// Elements of all floating-point weights, in initialisers and `Constant` nodes, without the state of batch normalisations: see [`super::cost::parameters`].
     pub parameters: u64,
+    /// What the weights are stored as, where that is not float32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Stored>,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
     /// Files beside the model that hold weights, sorted.
@@ -151,6 +155,7 @@ fn header(contents: Contents, path: &Path, file_bytes: u64) -> Result<ModelHeade
         graph_name: contents.graph_name,
         operators: contents.operators,
         parameters: contents.parameters.total(),
+        stored: contents.held.stored(),
         file_bytes,
         external_files: contents.external_data.into_iter().map(external).collect::<Result<_, OnnxErrorKind>>()?,
     })
@@ -195,6 +200,20 @@ mod tests {
         // w 2x3, sparse 5, branch 3; neither the small `Constant`, nor the int64 shape, nor the fill value.
         assert_eq!(header.parameters, 6 + 5 + 3);
         assert_eq!(header.total_bytes(), Some(header.file_bytes));
+        assert_eq!(header.stored, None);
+    }
+
+    #[test]
+    fn a_header_tells_what_quantised_weights_are_stored_as() {
+        let bits = |bits: i64| AttributeProto { name: Some("bits".to_owned()), i: Some(bits), ..Default::default() };
+        let stored = |nodes: Vec<NodeProto>| {
+            let graph = GraphProto { node: nodes, ..model().graph.into_iter().next().unwrap_or_default() };
+            read_model(&ModelProto { graph: Some(graph), ..model() }).stored.map(|stored| stored.in_sentence())
+        };
+        let packed = stored(vec![node("MatMulNBits", "com.microsoft", vec![bits(8)])]);
+        assert_eq!(packed.as_deref(), Some("int8 weights (MatMulNBits)"));
+        let pairs = ["QuantizeLinear", "DequantizeLinear"].map(|operator| node(operator, "", Vec::new()));
+        assert_eq!(stored(pairs.into()).as_deref(), Some("int8 (QDQ)"));
     }
 
     #[test]

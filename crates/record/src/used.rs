@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use base::machine::host::Host;
 use base::machine::kernel::Load;
+use onnx::Stored;
 use onnx::cost::Moved;
 
 /// A machine on which records of a merged one were measured.
@@ -55,6 +56,9 @@ pub struct ModelFile {
     pub producer: Option<String>,
     /// Elements of its float initialisers, if it could be read.
     pub parameters: Option<u64>,
+    /// What its weights are stored as, where that is not float32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored: Option<Stored>,
     /// Version of each operator set by domain; nothing where it could not be read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub opset: BTreeMap<String, i64>,

@@ -5,7 +5,7 @@ use std::fmt::{Result, Write};
 use super::time::about;
 use base::metric::{Direction, MetricReference, Unit};
 use base::quantity::Nanos;
-use experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, Stop};
+use experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, SPINNING_STOP, Stop};
 use judge::summary::LEAST_RUNS;
 use plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
 use report::format::{self, difference};
@@ -164,7 +164,9 @@ fn design(experiment: &Experiment) -> Option<String> {
         "devices at the same time if a trial shows that they do not disturb each other; the time below is for one after the other"
             .to_owned()
     });
-    let words: Vec<String> = design.into_iter().chain(cache).chain(parallel).collect();
+    let imposes = measure.design.keeps_several_alive() && experiment.backend.reads_models();
+    let spinning = imposes.then(|| format!("`{}` is {} unless a variant sets it", SPINNING_STOP.0, SPINNING_STOP.1));
+    let words: Vec<String> = design.into_iter().chain(spinning).chain(cache).chain(parallel).collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
 

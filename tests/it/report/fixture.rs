@@ -420,6 +420,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             bytes: 102_146_113,
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
+            stored: None,
             opset: [("ai.onnx".to_owned(), 17)].into(),
             operators: [("Conv".to_owned(), 53), ("Relu".to_owned(), 49)].into(),
             not_compared: std::collections::BTreeMap::new(),
@@ -516,6 +517,7 @@ fn host() -> Host {
         aslr: Some(2),
         units: Vec::new(),
         last_level_cache_bytes: Some(32 << 20),
+        variables: None,
     }
 }
 

@@ -7,12 +7,13 @@ pub mod cache;
 pub mod cores;
 pub mod peak;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::variables;
 use crate::machine::kernel::{Kernel, format_cpu_list, parse_cpu_list};
 
 /// Where the kernel describes its processors.
@@ -66,6 +67,9 @@ pub struct Host {
     /// Bytes of the last level of cache that the allowed processors have, all of them together.
     #[serde(default)]
     pub last_level_cache_bytes: Option<u64>,
+    /// Environment variables that change what a runtime does, as workers inherit them, without home folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<BTreeMap<String, String>>,
 }
 
 /// Units that decide what a precision gains, with the kernel's words for them, any of which will do.
@@ -109,7 +113,7 @@ pub struct Neighbour {
 
 /// Reads the machine's facts.
 pub fn describe() -> Host {
-    describe_from(&Kernel::here())
+    Host { variables: Some(variables::inherited()), ..describe_from(&Kernel::here()) }
 }
 
 /// Reads them from these files, as far as they stand in files.
@@ -140,6 +144,7 @@ pub(crate) fn describe_from(kernel: &Kernel) -> Host {
         aslr: kernel.number("proc/sys/kernel/randomize_va_space"),
         units: units(kernel),
         last_level_cache_bytes: allowed.as_ref().and_then(|cpus| cache::last_level_bytes(cpus, kernel)),
+        variables: None,
     }
 }
 

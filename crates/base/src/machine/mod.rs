@@ -5,3 +5,4 @@ pub mod environment;
 pub mod host;
 pub mod kernel;
 pub mod probe;
+mod variables;

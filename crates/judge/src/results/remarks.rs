@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
-use base::metric::{LARGEST_RATE, Metric, MetricReference};
+use base::metric::{LARGEST_RATE, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
 use base::wording::{list, some};
-use experiment::{Device, LowerPrecision, Precision, Provider};
+use experiment::{Device, LowerPrecision, Model, Precision, Provider};
 use plan::Cell;
-use record::{CellFidelity, Manifest, VariantOrigin};
+use record::{CellFidelity, Manifest, ModelFile, VariantOrigin};
 
 /// The reference of outputs that is no cell.
 pub(super) const STORED_ON_CPU: &str = "the stored model on the CPU";
@@ -27,9 +27,11 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
         format!("`pareto` has nothing to compare: no two interchangeable cells have {}.", list(&metrics))
     }));
     remarks.extend(never_reported(manifest, summary));
+    remarks.extend(of_stored(manifest));
     remarks.extend(of_conversions(manifest));
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
+    remarks.extend(unseen_peaks(manifest, summary));
     remarks
 }
 
@@ -43,6 +45,18 @@ fn not_alone(manifest: &Manifest) -> Option<String> {
         .collect();
     let told = list(&why.into_iter().collect::<Vec<_>>());
     (!told.is_empty()).then(|| format!("Other perfruns may have measured on this machine at the same time ({told})."))
+}
+
+/// Commands whose peak memory is below what can be seen of a process (method 1.11).
+fn unseen_peaks(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let is_unseen = |cell: &CellSummary| cell.runs.completed > 0 && !cell.metrics.contains_key(PEAK_RSS.name);
+    let unseen = cells(manifest, summary).filter(|(_, summary)| is_unseen(summary));
+    let names: BTreeSet<&str> = unseen.filter_map(|(cell, _)| manifest.plan.name(cell.model())).collect();
+    let is_any = manifest.experiment.backend.runs_commands() && !names.is_empty();
+    let names = list(&some(names.into_iter().map(str::to_owned).collect::<Vec<_>>().into_iter(), 4));
+    is_any.then(|| {
+        format!("Peak memory of {names} was not measured: it is less than a fork of perfrun's own worker takes.")
+    })
 }
 
 /// Cells whose largest rate is not the one that service times of a closed loop predict (method 7.3).
@@ -233,6 +247,20 @@ fn unverified(manifest: &Manifest, summary: &Summary) -> Option<String> {
         "{}: not verified for this version of perfrun; verify with `perfrun doctor --device {first} --verify`.",
         list(&labels)
     ))
+}
+
+/// Models that do not hold float32, with the variants that run them as they are stored.
+fn of_stored(manifest: &Manifest) -> Vec<String> {
+    let of_model = |(model, file): (&Model, &Option<ModelFile>)| {
+        let stored = file.as_ref()?.stored.as_ref()?;
+        let variants = manifest.experiment.variants.iter().filter(|variant| model.is_run_as_stored(variant));
+        let names: Vec<String> = variants.map(|variant| variant.name.clone()).collect();
+        let (word, run) = if names.len() == 1 { ("Variant", "runs") } else { ("Variants", "run") };
+        let names = list(&some(names.into_iter(), 4));
+        let told = format!("{word} {names} {run} {} as stored: it holds {}.", model.name, stored.in_sentence());
+        (!names.is_empty()).then_some(told)
+    };
+    manifest.experiment.models.iter().zip(&manifest.models).filter_map(of_model).collect()
 }
 
 /// What conversions say of themselves, once for each variant.

@@ -147,6 +147,7 @@ pub const FIELDS: &[Field] = &[
     host("last_level_cache_bytes", Context, |host| json!(host.last_level_cache_bytes), "last level of cache of the allowed processors"),
     host("clock_source", Context, |host| json!(host.clock_source), "the kernel's clock source"),
     host("aslr", Context, |host| json!(host.aslr), "address-space randomisation; 0 is off"),
+    host("variables", Context, |host| json!(host.variables), "environment variables that change what a runtime does (`OMP_NUM_THREADS`, `LD_PRELOAD`, `NVIDIA_TF32_OVERRIDE` ...), by name, as workers inherited them when the record began"),
     of("others_cpus", Context, |manifest| json!(manifest.others_cpus), "processor time used by other processes when the record began, in processors").passing(),
     of("load", Context, |manifest| json!(manifest.load.map(|load| load.one_minute)), "load average of one minute then").passing(),
     of("gpu_setup", Context, gpu_setup, "driver of each of these GPUs, the latest CUDA that it supports, persistence mode, whether clocks were seen to be locked").by("device"),

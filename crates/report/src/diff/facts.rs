@@ -1,6 +1,6 @@
 //! Changed facts in words: `models/detector: opset 17 -> 20, +2 Resize, size 1.2 MiB -> 1.24 MiB`.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::format::{bytes, count, magnitude, some};
 use judge::diff::{Changed, Changes};
@@ -24,11 +24,24 @@ fn words(change: &Changed) -> Option<String> {
         ("specification", before, after) => return specification(before, after),
         // Conversions follow their model, unless the converter changed.
         ("files", ..) => return converter(&change.before, &change.after),
+        ("variables", Value::Object(before), Value::Object(after)) => variables(before, after),
         (_, Value::Null, _) => format!("{name} added"),
         (_, _, Value::Null) => format!("{name} removed"),
         (_, Value::Object(_), Value::Object(_)) => format!("{name}: {}", fields(&change.before, &change.after)?),
         (_, before, after) => format!("{name}: {} -> {}", plain(before), plain(after)),
     })
+}
+
+/// `environment variables: LD_PRELOAD /usr/lib/x.so -> unset, OMP_NUM_THREADS unset -> 4`.
+fn variables(before: &Map<String, Value>, after: &Map<String, Value>) -> String {
+    let word = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => "unset".to_owned(),
+        Some(value) => plain(value),
+    };
+    let each = before.iter().map(|(name, value)| format!("{name} {} -> {}", word(Some(value)), word(after.get(name))));
+    let mut each: Vec<String> = each.collect();
+    each.sort();
+    format!("environment variables: {}", each.join(", "))
 }
 
 fn singular(fact: &str) -> &str {
@@ -150,5 +163,28 @@ fn plain(value: &Value) -> String {
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
         Value::Object(fields) => fields.get("name").map_or_else(|| "a map".to_owned(), plain),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use judge::diff::changes;
+    use record::provenance::Provenance;
+    use serde_json::json;
+
+    #[test]
+    fn variables_that_differ_are_named() {
+        let side = |variables: Value| Provenance {
+            context: [("variables".to_owned(), variables)].into(),
+            ..Provenance::default()
+        };
+        let found = changes(
+            &side(json!({ "OMP_NUM_THREADS": "4", "ORT_X": "1" })),
+            &side(json!({ "LD_PRELOAD": "/x.so", "ORT_X": "1" })),
+        );
+        let words = "environment variables: LD_PRELOAD unset -> /x.so, OMP_NUM_THREADS 4 -> unset";
+        assert_eq!(named(&found.context), [words]);
+        assert_eq!(named(&changes(&side(json!({})), &Provenance::default()).context), [""; 0], "one side is not known");
     }
 }

@@ -244,7 +244,12 @@ fn plain(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join("; "),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{} {}", name.replace('_', " "), plain(value)));
+            // Names of environment variables stay as they are.
+            let is_variable = |name: &str| !name.contains(char::is_lowercase) && name.contains('_');
+            let fields = fields.iter().map(|(name, value)| match is_variable(name) {
+                true => format!("{name}={}", plain(value)),
+                false => format!("{} {}", name.replace('_', " "), plain(value)),
+            });
             fields.collect::<Vec<_>>().join(", ")
         }
     }

@@ -70,6 +70,12 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
             queries(results)
         ),
     };
+    let imposed = (!method.session.is_empty()).then(|| {
+        format!(
+            "Setting: {} in every variant that does not set it, because workers stay alive side by side; with several threads it slows some models and not others.",
+            entries(method)
+        )
+    });
     let judged = results.unasked().next().map(|row| {
         format!("Verdict: by the interval of the speed-up, paired by block, and a margin of {}.", percent(row.margin))
     });
@@ -87,7 +93,13 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
         let path = if path.starts_with("ab ") { path.to_owned() } else { shell::word(path) };
         format!("Repeat: `perfrun {path}`.{check}")
     });
-    [Some(measured), judged, again].into_iter().flatten().collect()
+    [Some(measured), imposed, judged, again].into_iter().flatten().collect()
+}
+
+/// The session entries that the design imposes.
+fn entries(method: &Method) -> String {
+    let entries = method.session.iter().map(|(key, value)| format!("{key} = {value}"));
+    entries.collect::<Vec<_>>().join(", ")
 }
 
 fn design(reader: &Reader<'_>) -> Option<String> {
@@ -124,10 +136,9 @@ fn design(reader: &Reader<'_>) -> Option<String> {
         };
     }
     if !method.session.is_empty() {
-        let entries: Vec<String> = method.session.iter().map(|(key, value)| format!("{key} = {value}")).collect();
         text += &format!(
-            " Because workers stayed resident, every session had {} unless its variant sets it.",
-            entries.join(", ")
+            " Because workers stayed resident, every session had {} unless its variant sets it; with several threads that slows some models and not others.",
+            entries(method)
         );
     }
     if measured.sessions.len() > 1 {

@@ -15,15 +15,13 @@ use base::name::fitting_name;
 use base::quantity::Nanos;
 use experiment::{Command, Model, Stop, Warmup};
 use reading::nearest::nearest;
+use reading::shell;
 
 /// What is about models alone, below the top and below `measure`.
 const OF_MODELS: [&[&str]; 2] = [
     &["models", "inputs", "variants", "devices", "plugins", "runtimes", "dataset", "fidelity", "backend"],
     &["inputs", "cache", "boundary", "allow_fallback", "pipelined", "rebuild", "load", "profile"],
 ];
-
-/// Words by which a text is meant for a shell.
-const OF_SHELLS: [&str; 8] = ["|", "||", "&&", ";", "&", ">", ">>", "<"];
 
 /// One execution is a fresh process already, so that one warms up, and a block stays short.
 pub(super) const WARMUP: Warmup = Warmup::Samples { count: 1 };
@@ -103,15 +101,14 @@ fn command(
         }
         (OneOrMany::Many(words), false) => words.clone(),
         (OneOrMany::One(text), false) => {
-            let words = shlex::split(text).unwrap_or_default();
-            if let Some(word) = words.iter().find(|word| OF_SHELLS.contains(&word.as_str())) {
+            if let Some(syntax) = shell::syntax(text) {
                 check.warn(
                     &run,
-                    format!("`{word}` is passed to the program: no shell runs this"),
-                    "write `shell: true`, or `--shell` with `perfrun ab`",
+                    format!("`{syntax}` is passed to the program as it stands: no shell runs this command"),
+                    "`shell: true`, or `--shell` with `perfrun ab`, has a shell run it; quotes around it say that it is meant so",
                 );
             }
-            words
+            shlex::split(text).unwrap_or_default()
         }
     };
     if words.first().is_none_or(String::is_empty) {
@@ -264,7 +261,11 @@ mod tests {
             Some("`prepare` goes with `commands`, and there are none")
         );
         let pipe = parse("x.yaml", "commands: cat x | wc", Path::new("/"), &[]).expect("a valid spec");
-        assert_eq!(pipe.warnings[0].message(), "`|` is passed to the program: no shell runs this");
+        assert_eq!(pipe.warnings[0].message(), "`|` is passed to the program as it stands: no shell runs this command");
+        for meant in ["[{ run: 'cat x | wc', shell: true }]", "[{ run: [cat, x, '|'] }]", "[\"grep 'a|b' x\"]"] {
+            let read = parse("x.yaml", &format!("commands: {meant}"), Path::new("/"), &[]);
+            assert!(read.expect("a valid spec").warnings.is_empty(), "{meant}");
+        }
         assert_eq!(problems("runs: 5"), ["`models` is missing"]);
     }
 }

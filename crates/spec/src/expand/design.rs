@@ -4,8 +4,8 @@ use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::note::Note;
 use experiment::{
-    Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure, Provider, Space,
-    Variant,
+    Aa, Axis as AxisName, Boundary, Cache, Compare, Completion, Design, Device, Matrix, Measure, Provider, Runtime,
+    SPINNING_REMEDY, Space, Variant, slowed_by_spinning_stop,
 };
 
 /// Checks `measure.design`, and takes away the control where nothing is compared by design.
@@ -24,6 +24,9 @@ pub(super) fn check(
     check_slice_time(measure.design, check);
     check_pipelined(measure, workers.devices, check);
     check_parallel(measure, workers.devices, check);
+    if let Some(problem) = workers.slowed(measure.design) {
+        check.error(&place, problem, SPINNING_REMEDY.to_owned());
+    }
     let compared = match check.is_damaged(&DocumentPath::top("compare").key("baseline")) || !axes.are_complete() {
         true => None,
         false => Some(Compared::new(compare, matrix, axes)),
@@ -49,6 +52,15 @@ pub(super) fn check(
 pub(super) struct Workers<'a> {
     pub(super) devices: &'a [Device],
     pub(super) variants: &'a [Variant],
+    /// Nothing where no model is executed.
+    pub(super) runtimes: Option<&'a [Runtime]>,
+}
+
+impl Workers<'_> {
+    /// Why the numbers of threads that variants set do not fit a design. Those of the machine are not known here.
+    fn slowed(&self, design: Design) -> Option<String> {
+        slowed_by_spinning_stop(design, self.variants, self.runtimes?, None)
+    }
 }
 
 /// What a group has, before `exclude` and `include`.
@@ -187,6 +199,11 @@ mod tests {
     fn slices_without_a_design_that_has_them_are_warned_of() {
         assert_eq!(warnings("measure: { slice_time: 1s }").len(), 1);
         assert!(warnings("variants: [a, b]\nmeasure: { slice_time: 1s, design: duet }").is_empty());
+    }
+
+    #[test]
+    fn a_script_has_as_many_threads_as_it_likes() {
+        assert!(problems("variants: [{ threads: 4 }]\nmeasure: { design: slices }").is_empty());
     }
 
     #[test]

@@ -131,7 +131,9 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     load::check_measure(&load, &mut measure, &form.measure.stop, check);
     load::check_sessions(has_load, &variants.values, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
-    let workers = design::Workers { devices: &devices.values, variants: &variants.values };
+    let executes_models = kind == BackendKind::ReadsModels && !runs_commands;
+    let runtimes_used = executes_models.then_some(runtimes.values.as_slice());
+    let workers = design::Workers { devices: &devices.values, variants: &variants.values, runtimes: runtimes_used };
     design::check(&measure, &mut compare, &matrix, &axes, workers, check);
     programs::check_measure(&measure, &runtimes.values, check);
     let choose = form.choose.as_ref().and_then(|choose| choose::expand(choose, &axes, &compare, check));

@@ -17,7 +17,6 @@ use crate::run::event::Event;
 use crate::run::job::VariantKey;
 use crate::run::model::{self, PreparedModel, ServingFile};
 use crate::run::session::{RunError, Session};
-use experiment::Precision;
 use files::digest;
 use onnx::precision;
 use plan::Cell;
@@ -67,7 +66,7 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
     let needs_file = |cell: &&Cell| {
         let variant = &manifest.experiment.variants[cell.variant()];
         let model = &manifest.experiment.models[cell.model()];
-        variant.precision != Precision::Fp32 || model.file_for(variant).is_some()
+        !model.is_run_as_stored(variant)
     };
     manifest.plan.runnable().map(|(_, cell)| cell).filter(needs_file).map(|cell| job.variant_key(cell)).collect()
 }

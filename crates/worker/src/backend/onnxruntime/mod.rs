@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use super::{BackendRequest, CellFacts, Kind, ProgramRequest};
 use base::machine::environment::Environment;
+use experiment::SPINNING_STOP;
 
 pub use request::OnnxruntimeRequest;
 pub use session::OnnxRuntime;
@@ -48,7 +49,7 @@ impl Kind for OnnxruntimeKind {
     /// Threads of ONNX Runtime spin for a while after an inference, which takes processors from the worker whose turn is
     /// next; where several stay resident, they stop at once.
     fn session_of_residents(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([("session.force_spinning_stop".to_owned(), "1".to_owned())])
+        BTreeMap::from([(SPINNING_STOP.0.to_owned(), SPINNING_STOP.1.to_owned())])
     }
 
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {

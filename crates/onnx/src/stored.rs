@@ -1,0 +1,167 @@
+//! What the weights of a model file are stored as, where that is not float32.
+//!
+//! Input: operators and element types as the walk over a file finds them, in branches, loops and functions too. Output: a
+//! word for what is run when the file is run as it is stored.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::signature::ElementType;
+
+/// What a file holds in place of float32.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// `int8`, `int4 weights`, `fp16`, `bf16` ...
+    pub holds: String,
+    /// What shows it, where it is quantised: an operator, or `QDQ` for pairs of `QuantizeLinear` and `DequantizeLinear`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+impl Stored {
+    /// Whether weights are whole numbers.
+    pub fn is_quantized(&self) -> bool {
+        self.by.is_some()
+    }
+
+    /// As a sentence has it: `int8 (QDQ)`.
+    pub fn in_sentence(&self) -> String {
+        let by = self.by.as_ref().map(|by| format!(" ({by})"));
+        self.holds.clone() + &by.unwrap_or_default()
+    }
+}
+
+/// `stored (int8: QDQ)`, `stored (fp16)`.
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.by {
+            Some(by) => write!(f, "stored ({}: {by})", self.holds),
+            None => write!(f, "stored ({})", self.holds),
+        }
+    }
+}
+
+/// Operators of ONNX Runtime that multiply by packed weights, with their usual number of bits.
+const PACKED: [(&str, u64); 4] = [("MatMulNBits", 4), ("QMoE", 4), ("GatherBlockQuantized", 4), ("MatMulBnb4", 4)];
+
+/// Operators that compute with whole numbers, beside those that begin with `QLinear` and `QOrdered`.
+const INTEGER: [&str; 9] = [
+    "MatMulInteger",
+    "ConvInteger",
+    "MatMulIntegerToFloat",
+    "DynamicQuantizeMatMul",
+    "DynamicQuantizeLSTM",
+    "QGemm",
+    "QAttention",
+    "QEmbedLayerNormalization",
+    "QMatMul",
+];
+
+/// What the walk over a file counts.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    /// Elements of stored tensors, by the bits and kind of their type.
+    fp32: u64,
+    fp16: u64,
+    bf16: u64,
+    bits8: u64,
+    bits4: u64,
+    /// Nodes that compute with whole numbers, by operator.
+    integer: BTreeMap<String, u64>,
+    /// Nodes with packed weights, by operator, with the bits of the last one.
+    packed: BTreeMap<&'static str, u64>,
+    quantizes: bool,
+    dequantizes: bool,
+}
+
+impl Held {
+    /// Counts a stored tensor.
+    pub(super) fn add_tensor(&mut self, element: &ElementType, elements: u64) {
+        let count = match element {
+            ElementType::Float32 | ElementType::Float64 => &mut self.fp32,
+            ElementType::Float16 => &mut self.fp16,
+            ElementType::Bfloat16 => &mut self.bf16,
+            ElementType::Int8 | ElementType::Uint8 => &mut self.bits8,
+            ElementType::Other(name) if name == "int4" || name == "uint4" => &mut self.bits4,
+            _ => return,
+        };
+        *count = count.saturating_add(elements);
+    }
+
+    /// Counts a node of an operator, named without its domain; `bits` is its attribute of that name.
+    pub(super) fn add_node(&mut self, operator: &str, bits: Option<u64>) {
+        if let Some((name, usual)) = PACKED.into_iter().find(|(name, _)| *name == operator) {
+            self.packed.insert(name, bits.unwrap_or(usual));
+        } else if INTEGER.contains(&operator) || operator.starts_with("QLinear") || operator.starts_with("QOrdered") {
+            *self.integer.entry(operator.to_owned()).or_default() += 1;
+        }
+        self.quantizes |= operator == "QuantizeLinear";
+        self.dequantizes |= operator == "DequantizeLinear";
+    }
+
+    /// `None`: float32, or nothing that shows anything else.
+    pub(super) fn stored(&self) -> Option<Stored> {
+        let quantized = |holds: String, by: &str| Some(Stored { holds, by: Some(by.to_owned()) });
+        let bits = if self.bits4 > self.bits8 { 4 } else { 8 };
+        let most = self.integer.iter().max_by_key(|(_, nodes)| **nodes);
+        if let Some((operator, bits)) = self.packed.first_key_value() {
+            return quantized(format!("int{bits} weights"), operator);
+        } else if let Some((operator, _)) = most {
+            return quantized("int8".to_owned(), operator);
+        } else if self.dequantizes && self.quantizes {
+            return quantized(format!("int{bits}"), "QDQ");
+        } else if self.dequantizes {
+            return quantized(format!("int{bits} weights"), "DequantizeLinear");
+        }
+        let halves = [(self.fp16, "fp16"), (self.bf16, "bf16")];
+        let (elements, name) = halves.into_iter().max_by_key(|(elements, _)| *elements)?;
+        (elements > self.fp32).then(|| Stored { holds: name.to_owned(), by: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(nodes: &[(&str, Option<u64>)], tensors: &[(ElementType, u64)]) -> Option<String> {
+        let mut held = Held::default();
+        nodes.iter().for_each(|(operator, bits)| held.add_node(operator, *bits));
+        tensors.iter().for_each(|(element, elements)| held.add_tensor(element, *elements));
+        held.stored().map(|stored| stored.to_string())
+    }
+
+    fn four() -> ElementType {
+        ElementType::Other("int4".to_owned())
+    }
+
+    #[test]
+    fn quantised_weights_are_known_by_their_operators() {
+        let named = |nodes: &[_]| of(nodes, &[(ElementType::Uint8, 100), (ElementType::Float32, 10)]);
+        let text = |text: &str| Some(text.to_owned());
+        assert_eq!(named(&[("MatMulNBits", None), ("MatMul", None)]), text("stored (int4 weights: MatMulNBits)"));
+        assert_eq!(named(&[("MatMulNBits", Some(8))]), text("stored (int8 weights: MatMulNBits)"));
+        assert_eq!(named(&[("QuantizeLinear", None), ("DequantizeLinear", None)]), text("stored (int8: QDQ)"));
+        assert_eq!(named(&[("DequantizeLinear", None)]), text("stored (int8 weights: DequantizeLinear)"));
+        assert_eq!(
+            named(&[("DynamicQuantizeLinear", None), ("MatMulInteger", None)]),
+            text("stored (int8: MatMulInteger)")
+        );
+        let convolutions = [("QLinearConv", None), ("QLinearConv", None), ("QGemm", None)];
+        assert_eq!(named(&convolutions), text("stored (int8: QLinearConv)"));
+        let blocks = of(&[("DequantizeLinear", None)], &[(four(), 4096), (ElementType::Float32, 128)]);
+        assert_eq!(blocks, text("stored (int4 weights: DequantizeLinear)"));
+    }
+
+    #[test]
+    fn floats_are_those_of_most_weights() {
+        use ElementType::{Bfloat16, Float16, Float32, Uint8};
+        assert_eq!(of(&[("Conv", None)], &[(Float32, 10), (Float16, 3)]), None);
+        assert_eq!(of(&[("Conv", None)], &[(Float32, 3), (Float16, 10)]), Some("stored (fp16)".to_owned()));
+        assert_eq!(of(&[], &[(Bfloat16, 10)]), Some("stored (bf16)".to_owned()));
+        // A table of bytes, as of images, is no quantised weight.
+        assert_eq!(of(&[("Gather", None)], &[(Uint8, 1000)]), None);
+        assert_eq!(of(&[], &[]), None);
+    }
+}

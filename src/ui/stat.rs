@@ -8,7 +8,7 @@ use super::table::{self, wrap};
 use base::metric::{Statistic, Unit};
 use base::printable::printable;
 use judge::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
-use report::format::{Column, count, judged_ratio, p_value, percent};
+use report::format::{Column, confidence, count, judged_ratio, p_value, percent};
 use report::page::{Overview, OverviewCell, OverviewColumn};
 use statistics::quantile::quantile_support;
 use statistics::{Claim, Estimate};
@@ -72,7 +72,7 @@ fn estimates(findings: &Analysis, names: &[String]) -> Overview {
         OverviewColumn::text(""),
         OverviewColumn::text(names.first().map_or_else(String::new, heading)),
         OverviewColumn::number(printable(terms.unit.as_deref().unwrap_or("estimate"))),
-        OverviewColumn::text(format!("{} interval", percent(terms.confidence))),
+        OverviewColumn::text(format!("{} interval", confidence(terms.confidence))),
         OverviewColumn::text(""),
     ];
     let known = findings.series.iter().flat_map(|side| side.estimates.values());

@@ -118,7 +118,7 @@ fn a_resumed_record_comes_to_the_same() {
 fn the_report_says_what_each_group_took_and_why() {
     let (place, record) = whole();
     let report = place.page("reports/x");
-    assert!(report.contains("has its 99 % interval"), "{report}");
+    assert!(report.contains("with an interval at 99.7 to 98.3 %"), "{report}");
     assert!(report.contains("interim analyses after 8, 12, 16, 24 and 32"), "{report}");
     assert!(report.contains(" of 6 groups decided after "), "{report}");
     let least = (0..record.manifest.plan.cells.len()).map(|cell| blocks(&record, cell)).min().unwrap();
@@ -127,7 +127,7 @@ fn the_report_says_what_each_group_took_and_why() {
     let fixed = place.run(&["x.yaml", "--set", "runs=8", "--output", "fixed"]);
     fixed.expect_code(0);
     let report = place.page("fixed");
-    assert!(report.contains("with its 95 % interval") && !report.contains("by need"), "{report}");
+    assert!(report.contains("with an interval at 95 %") && !report.contains("by need"), "{report}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ pub use bound::bound;
 pub(crate) use bound::bound_in_short;
 pub(crate) use comparison::signed;
 pub use comparison::{change, difference, judged_ratio, p_value, ratio, speedup, verdict_of};
-pub use phrases::{amount, batched, bytes, magnitude, percent, score};
+pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, verdict_word};
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
@@ -346,6 +346,10 @@ mod tests {
         assert_eq!(verdict_word(&"latency.cv".parse().unwrap(), Verdict::Better), "lower");
         assert_eq!(verdict_word(&MetricReference::of(&base::metric::PEAK_RSS), Verdict::Worse), "larger");
         assert_eq!(percent(0.02), "2 %");
+        assert_eq!(
+            [0.95, 0.996_67, 0.983_33, 0.9, 0.999_95].map(confidence),
+            ["95 %", "99.7 %", "98.3 %", "90 %", "99.995 %"]
+        );
         assert_eq!(percent(0.0041), "0.41 %");
         assert_eq!(percent(0.1), "10 %");
         assert_eq!(bytes(224_395_264), "214 MiB");

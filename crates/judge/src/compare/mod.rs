@@ -14,6 +14,7 @@ pub mod pair;
 pub mod pareto;
 pub mod proposal;
 pub mod rules;
+pub(crate) mod score;
 mod tails;
 mod tie;
 pub(crate) mod unpaired;

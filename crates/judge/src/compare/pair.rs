@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::score::{self, MARGIN_OF_SHARES, p_beyond};
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::stored::{interval, rounded, word};
 use crate::summary::{CONFIDENCE, CellSummary, Summary, beside};
-use base::metric::{Direction, ITEMS, LARGEST_RATE, MetricReference};
+use base::metric::{Difference, Direction, ITEMS, LARGEST_RATE, MetricReference, Unit};
 use plan::CellId;
 use statistics::duet::paired_slice_ratio;
 use statistics::interval::Interval;
@@ -178,10 +179,14 @@ pub(crate) fn compare_cells(
     reference: MetricReference,
     terms: &ComparisonRules,
 ) -> Option<Comparison> {
-    if reference.metric.is_constant() {
-        return exact(summary, baseline, cell, reference);
-    }
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
+    if reference.metric.is_constant() {
+        let exactly = exact(summary, baseline, cell, reference)?;
+        return match from.is_uncertain(reference.metric) && to.is_uncertain(reference.metric) {
+            true => by_items(exactly, [from, to], terms),
+            false => Some(exactly),
+        };
+    }
     if reference.metric.is_own() && from.is_same_in_all_runs(reference) && to.is_same_in_all_runs(reference) {
         return exact(summary, baseline, cell, reference);
     }
@@ -210,7 +215,37 @@ pub(crate) fn compare_cells(
     Some(comparison.withheld_for(withheld))
 }
 
-/// The verdict by a metric that no run tells more about: the values themselves, without margin (method 6.1).
+/// The same two cells by the interval of a score over items (method 6.2); `None` where nobody knows how uncertain it is.
+fn by_items(exactly: Comparison, [from, to]: [&CellSummary; 2], terms: &ComparisonRules) -> Option<Comparison> {
+    let reference = exactly.metric;
+    let direction = reference.metric.direction;
+    let before = from.estimate_of(reference)?.value;
+    let found = score::difference(from, to, reference.metric)?;
+    let margin = match reference.unit() {
+        Unit::Share => MARGIN_OF_SHARES,
+        _ => Difference::Relative(terms.margin_of(reference)),
+    };
+    let verdict = found.verdict(direction, margin.absolute_of(before))?;
+    let ratio = |difference: f64| match direction {
+        Direction::HigherIsBetter => (before + difference) / before,
+        Direction::LowerIsBetter | Direction::Neutral => before / (before + difference),
+    };
+    // What reaches 0 has no ratio.
+    let has_ratio = |it: &Interval| before > 0.0 && before + it.low > 0.0;
+    let ends = found.interval.filter(has_ratio).map(|it| [ratio(it.low), ratio(it.high)]);
+    let comparison = Comparison {
+        low: ends.map(|[one, other]| one.min(other)),
+        high: ends.map(|[one, other]| one.max(other)),
+        margin: margin.relative_to(before),
+        verdict,
+        reason: Reason::of(verdict, None),
+        p: found.worse(direction).and_then(|worse| p_beyond(worse, margin.absolute_of(before))),
+        ..exactly
+    };
+    Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
+}
+
+/// The verdict by a metric that nothing tells more about: the values themselves, without margin (method 6.1).
 fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricReference) -> Option<Comparison> {
     let (from, to) = (summary.cells.get(baseline)?, summary.cells.get(cell)?);
     let (before, after) = (from.estimate_of(reference)?.value, to.estimate_of(reference)?.value);

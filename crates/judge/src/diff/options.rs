@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::gate::Gating;
 use super::paired::PairedMeasurement;
+use crate::compare::score::MARGIN_OF_SHARES;
 use crate::compare::unpaired::assumed_spread;
 use crate::results::{Results, Rules};
 use crate::summary::CONFIDENCE;
@@ -27,9 +28,6 @@ const COMPARED: [MetricReference; 9] = [
     MetricReference::of(&MODEL_SIZE),
     MetricReference::of(&LOAD),
 ];
-
-/// The margin of shares such as an accuracy, unless somebody says otherwise: half a percentage point.
-const MARGIN_OF_SHARES: Difference = Difference::Absolute(0.005);
 
 /// The margin of the sizes of files, of which nothing is uncertain: a new name in a model is no news.
 const MARGIN_OF_SIZES: Difference = Difference::Relative(0.01);

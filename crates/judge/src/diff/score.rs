@@ -1,14 +1,13 @@
-//! Scores on data of two sides: McNemar's test where both answered the same items, else their intervals (method 6.2).
+//! Scores on data of two sides: on the same items where both answered them, else by their intervals (method 6.2).
 
 use super::DiffOptions;
-use super::found::{Change, Found, Items, Reason, Values};
-use crate::results::Estimated;
-use base::metric::{Difference, Direction, Unit};
-use statistics::distribution::{normal_cdf, normal_quantile};
+use super::found::{Change, Found, Reason, Values};
+use crate::compare::score::{ScoreDifference, p_beyond};
+use base::metric::{Difference, Unit};
+use statistics::Claim;
+use statistics::distribution::normal_quantile;
 use statistics::interval::Interval;
-use statistics::paired_proportions::paired_proportions;
 use statistics::unpaired::SessionSpread;
-use statistics::{Claim, Verdict};
 
 /// Judges a score by the interval of its difference.
 pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
@@ -19,25 +18,23 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
 pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: SessionSpread) -> Option<Found> {
     let quantile = normal_quantile(f64::midpoint(1.0, DiffOptions::CONFIDENCE));
     let more = quantile * spread.sigma * values.from.value.abs().max(values.to.value.abs());
-    let (difference, interval) = match values.items {
-        Some(items) => on_the_same_items(items)?,
-        None => unpaired(values.from, values.to),
+    let known = match values.items {
+        Some(items) => ScoreDifference::on_the_same_items(items.baseline, items.candidate)?,
+        None => {
+            let [from, to] = [values.from, values.to].map(|side| side.estimate(DiffOptions::CONFIDENCE));
+            ScoreDifference::unpaired((from.value, from.interval), (to.value, to.interval))
+        }
     };
-    let interval = interval.map(|interval| Interval {
+    let difference = known.difference;
+    let interval = known.interval.map(|interval| Interval {
         low: difference - (difference - interval.low).hypot(more),
         high: difference + (interval.high - difference).hypot(more),
     });
     let margin = margin.absolute_of(values.from.value);
-    let is_higher_better = values.reference.metric.direction == Direction::HigherIsBetter;
-    let worse = interval.map(|it| if is_higher_better { Interval { low: -it.high, high: -it.low } } else { it });
-    // The same answers to the same items leave nothing open.
-    let is_same = difference == 0.0 && values.items.is_some_and(|items| items.baseline == items.candidate);
-    let verdict = match worse {
-        _ if is_same => Verdict::exact(0.0, margin),
-        Some(worse) => Verdict::from_interval(worse, margin),
-        // A score of which nobody knows how uncertain it is tells nothing.
-        None => return None,
-    };
+    let direction = values.reference.metric.direction;
+    let known = ScoreDifference { interval, ..known };
+    // A score of which nobody knows how uncertain it is tells nothing.
+    let verdict = known.verdict(direction, margin)?;
     let reason = match verdict.claim() {
         Claim::Difference => Reason::BeyondMargin,
         Claim::Sameness => Reason::WithinMargin,
@@ -52,52 +49,5 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
         high: interval.map(|interval| scaled(interval.high)),
         is_in_points,
     });
-    Some(Found { verdict, reason, change, p: worse.and_then(|worse| p_beyond(worse, margin)) })
-}
-
-/// The p value of a difference beyond the margin, from the interval: two-sided, normal, with the error that its
-/// width shows.
-fn p_beyond(worse: Interval, margin: f64) -> Option<f64> {
-    let error = worse.half_width() / normal_quantile(f64::midpoint(1.0, DiffOptions::CONFIDENCE));
-    let beyond = f64::midpoint(worse.low, worse.high).abs() - margin;
-    (error > 0.0).then(|| (2.0 * normal_cdf(-beyond / error)).min(1.0))
-}
-
-fn on_the_same_items(items: Items<'_>) -> Option<(f64, Option<Interval>)> {
-    let pairs = || items.baseline.iter().zip(items.candidate);
-    let lost = pairs().filter(|(before, after)| **before && !**after).count() as u64;
-    let gained = pairs().filter(|(before, after)| !**before && **after).count() as u64;
-    let found = paired_proportions(items.candidate.len() as u64, lost, gained, DiffOptions::CONFIDENCE)?;
-    Some((found.difference, Some(found.interval)))
-}
-
-/// The interval of a difference from those of two estimates: the squared distances to their ends added (Newcombe 1998,
-/// method 10, for proportions; Zou and Donner 2008 for others).
-fn unpaired(from: &Estimated, to: &Estimated) -> (f64, Option<Interval>) {
-    let difference = to.value - from.value;
-    let ends = |of: &Estimated| Some((of.value - of.low?, of.high? - of.value));
-    let interval = ends(from).zip(ends(to)).map(|((from_below, from_above), (to_below, to_above))| Interval {
-        low: difference - to_below.hypot(from_above),
-        high: difference + to_above.hypot(from_below),
-    });
-    (difference, interval)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn estimated(value: f64, low: f64, high: f64) -> Estimated {
-        Estimated { value, low: Some(low), high: Some(high), n: 100, supported: None }
-    }
-
-    #[test]
-    fn the_interval_of_a_difference_is_newcombes() {
-        // Newcombe 1998, table II, (a): 56/70 and 48/80, Wilson's intervals .6918 to .8767 and .4905 to .7004.
-        let (difference, interval) = unpaired(&estimated(0.6, 0.490_5, 0.700_4), &estimated(0.8, 0.691_8, 0.876_7));
-        let interval = interval.unwrap();
-        assert!((difference - 0.2).abs() < 1e-9);
-        assert!((interval.low - 0.0524).abs() < 5e-4 && (interval.high - 0.3339).abs() < 5e-4, "{interval:?}");
-    }
+    Some(Found { verdict, reason, change, p: known.worse(direction).and_then(|worse| p_beyond(worse, margin)) })
 }

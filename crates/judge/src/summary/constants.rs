@@ -4,12 +4,16 @@
 //! They get one value a run like all others, so that goals, choices and trade-offs need no second kind of metric. The
 //! interval of an accuracy is over items, since runs do not tell it.
 
-use super::{CONFIDENCE, CellSummary, MetricSummary};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{CONFIDENCE, CellSummary, MetricSummary, Scored};
 use crate::profile::cell_times;
 use base::metric::{FIDELITY_COSINE, FIDELITY_EQUAL, FIDELITY_TOP1, LATENCY, MODEL_SIZE, Metric};
 use plan::Cell;
+use quality::accuracy::item_bits;
 use quality::fidelity::{Equal, Fidelity};
-use record::Manifest;
+use record::{Manifest, VariantAccuracy};
 use statistics::interval::{Estimate, Interval};
 
 /// Adds them to the summaries of all cells, in plan order, that have completed runs.
@@ -19,8 +23,10 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
             cell.fidelity = Some(known.fidelity.clone());
         }
     }
+    let scored: HashMap<u32, Arc<Scored>> = manifest.accuracy().iter().map(|of| (of.cell, scored(of))).collect();
     for (cell, summary) in manifest.plan.cells.iter().zip(&mut *cells) {
         add(manifest, cell, summary);
+        summary.scored = manifest.accuracy_of(cell).and_then(|of| scored.get(&of.cell)).cloned();
     }
     add_operators(manifest, cells);
 }
@@ -42,6 +48,11 @@ fn add_operators(manifest: &Manifest, cells: &mut [CellSummary]) {
             cells[time.cell].metrics.insert(metric.name.to_owned(), found);
         }
     }
+}
+
+fn scored(of: &VariantAccuracy) -> Arc<Scored> {
+    let right = of.right.iter().filter_map(|(name, text)| Some((name.clone(), item_bits::read(text, of.items)?)));
+    Arc::new(Scored { cell: of.cell, reference: of.reference, right: right.collect() })
 }
 
 fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {

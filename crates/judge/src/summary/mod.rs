@@ -40,7 +40,7 @@ pub use latency::{Latency, Percentile};
 pub use load::beside;
 use values::over_runs;
 pub use values::{CellSummary, Summary};
-pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts};
+pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts, Scored};
 
 pub use super::CONFIDENCE;
 
@@ -159,6 +159,7 @@ fn summarize_arm(
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         fidelity: None,
         accuracy: Vec::new(),
+        scored: None,
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
             ..CellFindings::of(completed, &fallback, &tables.environment, environment::of_threads(manifest, cell))

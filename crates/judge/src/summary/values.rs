@@ -1,10 +1,11 @@
 //! What runs say together, as values: of a record, of its cells, of each metric.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
 use crate::diagnosis::Diagnosis;
-use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, Statistic};
+use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic};
 use experiment::Load;
 use plan::CellId;
 use quality::accuracy::Score;
@@ -75,10 +76,23 @@ pub struct CellSummary {
     pub fidelity: Option<Fidelity>,
     /// How right its variant is on its model's data; empty where nobody asked.
     pub accuracy: Vec<Score>,
+    /// How those scores are known; `None` where nobody asked.
+    pub scored: Option<Arc<Scored>>,
     /// What is odd about the cell as a whole.
     pub findings: CellFindings,
     /// How it stands to what the machine can do.
     pub diagnosis: Diagnosis,
+}
+
+/// How the scores of a variant on a device are known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// Index of the cell that was run over the data.
+    pub cell: u32,
+    /// Index of the cell that it was tested against; `None` where that is no cell, and for the reference itself.
+    pub reference: Option<u32>,
+    /// Which items are right, by the stored name of the metric.
+    pub right: BTreeMap<String, Vec<bool>>,
 }
 
 /// Runs by outcome; their sum is the number of planned runs once a record is complete.
@@ -150,6 +164,11 @@ impl CellSummary {
         self.fidelity.as_ref().is_some_and(|fidelity| !fidelity.passes())
     }
 
+    /// Whether this is a score over items, so that others would give another number.
+    pub(crate) fn is_uncertain(&self, metric: &Metric) -> bool {
+        self.accuracy.iter().any(|score| *score.metric.metric() == *metric && score.estimate.interval.is_some())
+    }
+
     /// A cell of which no run is known.
     pub fn unmeasured(id: CellId) -> Self {
         CellSummary {
@@ -171,6 +190,7 @@ impl CellSummary {
             fallback: Fallback::default(),
             fidelity: None,
             accuracy: Vec::new(),
+            scored: None,
             findings: CellFindings::default(),
             diagnosis: Diagnosis::default(),
         }

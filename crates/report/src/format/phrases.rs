@@ -44,6 +44,13 @@ pub fn percent(ratio: f64) -> String {
     format!("{text} %")
 }
 
+/// `95 %`, `99.7 %`: a confidence, which is never rounded to 100 %.
+pub fn confidence(share: f64) -> String {
+    let decimals = significant_decimals(100.0 * (1.0 - share), 1).max(1);
+    let text = fixed(100.0 * share, decimals);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// `4.09 G`, `386 M`, `120`: a number of things with three significant digits and a decimal prefix.
 pub fn magnitude(number: u64) -> String {
     let (factor, prefix) = match number {

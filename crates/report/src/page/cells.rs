@@ -346,7 +346,7 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
         (fewest, most) => format!("Trimmed mean (25 %) of {fewest} to {most} process medians"),
     };
     let interval = match most as usize >= MINIMUM_RUNS {
-        true => format!(" ± half of its {} interval", format::percent(results.rules.confidence)),
+        true => format!(" ± half of its {} interval", format::confidence(results.rules.confidence)),
         false => format!(", without interval below {MINIMUM_RUNS} processes"),
     };
     let timed = match results.method.runs_commands() {

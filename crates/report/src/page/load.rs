@@ -1,5 +1,5 @@
 //! What loads of several levels say: at which rates the bound is kept, and the knee of each closed loop, the number of clients
-//! with the most throughput for its latency (method 7.5; Kleinrock 1979).
+//! with the most throughput for its latency, as far as intervals tell it (method 7.5; Kleinrock 1979).
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,18 +29,34 @@ pub fn throughput(cell: &Cell) -> Option<Estimate> {
 }
 
 /// One level of a closed loop.
-struct Level<'a> {
-    cell: &'a Cell,
+#[derive(Clone, Copy)]
+struct Level {
+    cell: CellId,
     clients: u32,
-    per_s: f64,
-    latency_ns: f64,
+    per_s: Estimate,
+    latency: Estimate,
 }
 
-fn level(cell: &Cell) -> Option<Level<'_>> {
+impl Level {
+    /// Throughput for latency, 1/s over ns.
+    fn power(&self) -> f64 {
+        self.per_s.value / self.latency.value
+    }
+
+    /// The ends of it that both intervals allow; without intervals it may be anything.
+    fn range(&self) -> [f64; 2] {
+        match (self.per_s.interval, self.latency.interval) {
+            (Some(rate), Some(latency)) => [rate.low / latency.high, rate.high / latency.low],
+            _ => [0.0, f64::INFINITY],
+        }
+    }
+}
+
+fn level(cell: &Cell) -> Option<Level> {
     let Load::Clients(clients) = cell.load.as_ref()?.queries else { return None };
     let mean = MetricReference { metric: &LATENCY, statistic: Statistic::Mean };
     let latency = cell.estimate_of(mean).or_else(|| cell.estimate(&LATENCY))?;
-    Some(Level { cell, clients, per_s: throughput(cell)?.value, latency_ns: latency.value })
+    Some(Level { cell: cell.id, clients, per_s: throughput(cell)?, latency })
 }
 
 /// The names of a cell but for its input, and what its input is called without the number of clients.
@@ -69,28 +85,63 @@ fn by_loop<'a, T>(reader: &Reader<'a>, of: impl Fn(&'a Cell) -> Option<T>) -> Ve
 }
 
 /// The knee of each loop with several numbers of clients.
-fn with_knee<'a>(reader: &Reader<'a>) -> Vec<(Loop, Knee<'a>)> {
-    let power = |level: &Level<'_>| level.per_s / level.latency_ns;
+fn with_knee(reader: &Reader<'_>) -> Vec<(Loop, Knee)> {
     let enough = by_loop(reader, level).into_iter().filter(|(_, levels)| levels.len() >= LEAST_LEVELS);
-    let knee = |levels: Vec<Level<'a>>| {
-        let most = levels.iter().map(|level| level.clients).max()?;
-        let best = levels.into_iter().max_by(|one, other| power(one).total_cmp(&power(other)))?;
-        Some(if best.clients == most { Knee::Beyond(most) } else { Knee::At(best) })
-    };
-    enough.filter_map(|(names, levels)| Some((names, knee(levels)?))).collect()
+    enough.filter_map(|(names, levels)| Some((names, Knee::among(levels)?))).collect()
 }
 
-enum Knee<'a> {
-    At(Level<'a>),
-    /// Not within so many clients.
-    Beyond(u32),
+/// Where the most throughput for its latency is, of the numbers of clients that were measured.
+enum Knee {
+    At(Level),
+    /// Intervals do not separate these; the first and the last of them.
+    Between(u32, u32),
+    /// The fewest that were measured may be too many already.
+    AtMost(u32),
+    /// The most that were measured may be too few.
+    AtLeast(u32),
+    /// Any of them may be it.
+    Unknown(u32, u32),
+}
+
+impl Knee {
+    fn among(mut levels: Vec<Level>) -> Option<Self> {
+        levels.sort_by_key(|level| level.clients);
+        let [fewest, most] = [levels.first()?.clients, levels.last()?.clients];
+        let best = *levels.iter().max_by(|one, other| one.power().total_cmp(&other.power()))?;
+        let may_be = |level: &&Level| level.clients == best.clients || level.range()[1] >= best.range()[0];
+        let [from, to] = [levels.iter().find(may_be), levels.iter().rfind(may_be)].map(|level| level.copied());
+        let [from, to] = [from?.clients, to?.clients];
+        Some(match (from == fewest, to == most) {
+            (true, true) => Knee::Unknown(fewest, most),
+            (false, true) => Knee::AtLeast(from),
+            // Nobody waits for fewer than one.
+            (true, false) if fewest > 1 => Knee::AtMost(to),
+            _ if from == to => Knee::At(best),
+            _ => Knee::Between(from, to),
+        })
+    }
+
+    fn words(&self) -> String {
+        let clients = |number: u32| count(number.into(), "client");
+        match self {
+            Knee::At(level) => {
+                let [rate, latency] = [(THROUGHPUT.unit, level.per_s), (LATENCY.unit, level.latency)]
+                    .map(|(unit, estimate)| amount(unit, estimate.value));
+                format!("knee at {}: {rate}, mean latency {latency}", clients(level.clients))
+            }
+            Knee::Between(from, to) => format!("knee between {from} and {}, not told apart", clients(*to)),
+            Knee::AtMost(to) => format!("knee at {} or fewer", clients(*to)),
+            Knee::AtLeast(from) => format!("knee at {} or more", clients(*from)),
+            Knee::Unknown(from, to) => format!("knee not told within {from} to {}", clients(*to)),
+        }
+    }
 }
 
 /// The ids of the cells that are knees.
-pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<CellId> {
-    let id = |(_, knee): (Loop, Knee<'a>)| match knee {
-        Knee::At(level) => Some(level.cell.id),
-        Knee::Beyond(_) => None,
+pub(crate) fn knees(reader: &Reader<'_>) -> HashSet<CellId> {
+    let id = |(_, knee): (Loop, Knee)| match knee {
+        Knee::At(level) => Some(level.cell),
+        _ => None,
     };
     with_knee(reader).into_iter().filter_map(id).collect()
 }
@@ -98,14 +149,7 @@ pub(crate) fn knees<'a>(reader: &Reader<'a>) -> HashSet<CellId> {
 /// A line for each loop: at which rates it keeps the bound, and its knee.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let bounded = told(&by_loop(reader, at_rate), |levels| kept(levels));
-    let knees = told(&with_knee(reader), |knee| match knee {
-        Knee::At(level) => {
-            let [rate, latency] = [(THROUGHPUT.unit, level.per_s), (LATENCY.unit, level.latency_ns)]
-                .map(|(unit, value)| amount(unit, value));
-            format!("knee at {}: {rate}, mean latency {latency}", count(level.clients.into(), "client"))
-        }
-        Knee::Beyond(most) => format!("no knee up to {}: throughput still rises", count((*most).into(), "client")),
-    });
+    let knees = told(&with_knee(reader), |knee| knee.words());
     [bounded, knees].concat()
 }
 
@@ -123,7 +167,7 @@ fn told<T>(loops: &[(Loop, T)], say: impl Fn(&T) -> String) -> Vec<String> {
     loops.iter().take(MOST).map(line).chain(more).collect()
 }
 
-/// `143/s [139, 147] with p99 <= 20ms`: the largest rate of a cell.
+/// `143/s [139, 147] with p99 <= 20 ms in this session`: the largest rate of a cell.
 pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
     let bound = load.queries.bound()?;
@@ -138,9 +182,9 @@ pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     let column = Column::fit(reference.unit(), [&estimate]);
     let (value, ends) = column.with_ends(&estimate);
     let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-    // From service times alone.
-    let predicted = if reader.results.measured.quick { " (predicted)" } else { "" };
-    Some(format!("{}{ends} with {bound}{predicted}", column.scale.joined(&value)))
+    // From service times alone, or what the interval covers: other sessions differ by more.
+    let of = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
+    Some(format!("{}{ends} with {bound} {of}", column.scale.joined(&value)))
 }
 
 /// A given rate with a bound, and what the runs say of it.
@@ -177,4 +221,42 @@ fn kept(levels: &[AtRate]) -> String {
     };
     let bound = levels.first().map(|level| level.bound.to_string()).unwrap_or_default();
     format!("{bound} is {}", levels.iter().map(said).collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use statistics::interval::Interval;
+
+    /// What is said of levels with so many clients, answers in a second and a relative half width of their interval.
+    fn said(levels: &[(u32, f64)], half: f64) -> String {
+        let estimate = |value: f64| Estimate {
+            interval: Some(Interval { low: value * (1.0 - half), high: value * (1.0 + half) }),
+            value,
+            n: 8,
+            confidence: 0.95,
+        };
+        let level = |(clients, per_s): &(u32, f64)| Level {
+            cell: "0123456789abcdef".parse().unwrap(),
+            clients: *clients,
+            per_s: estimate(*per_s),
+            latency: estimate(f64::from(*clients) / per_s * 1e9),
+        };
+        Knee::among(levels.iter().map(level).collect()).unwrap().words()
+    }
+
+    #[test]
+    fn a_knee_is_named_where_intervals_and_the_levels_allow_it() {
+        // Power is the square of the throughput over the clients: 100, 400, 200, 90.
+        let inner = [(1, 10.0), (4, 40.0), (8, 40.0), (16, 38.0)];
+        assert_eq!(said(&inner, 0.01), "knee at 4 clients: 40/s, mean latency 100 ms");
+        assert_eq!(said(&inner, 0.7), "knee not told within 1 to 16 clients");
+        assert_eq!(said(&inner[1..], 0.01), "knee at 4 clients or fewer");
+        assert_eq!(said(&[(1, 10.0), (2, 11.0), (3, 12.0)], 0.01), "knee at 1 client: 10/s, mean latency 100 ms");
+        assert_eq!(said(&[(1, 10.0), (4, 40.0), (8, 90.0)], 0.01), "knee at 8 clients or more");
+        assert_eq!(
+            said(&[(1, 10.0), (2, 30.0), (3, 36.0), (8, 38.0)], 0.02),
+            "knee between 2 and 3 clients, not told apart"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Reader, facts};
-use crate::format::{amount, percent};
+use crate::format::{amount, confidence, percent};
 use crate::together;
 use base::code::spelt;
 use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
@@ -304,7 +304,7 @@ fn stop(rule: &Stop) -> String {
             };
             format!(
                 "Sampling went on until the half width of the {} interval of the run's {statistic}, corrected for autocorrelation, was within {} (at least {min_samples} samples and {min_time}, at most {max_samples} samples or {max_time}).",
-                percent(confidence.0),
+                crate::format::confidence(confidence.0),
                 percent(relative.0)
             )
         }
@@ -402,7 +402,7 @@ fn levels(analyses: &InterimAnalyses) -> String {
         let blocks = blocks.unwrap_or(0) as usize;
         analyses.analysis_of(blocks).confidence(blocks)
     };
-    let [first, last] = [at(analyses.blocks().next()), at(analyses.blocks().last())].map(percent);
+    let [first, last] = [at(analyses.blocks().next()), at(analyses.blocks().last())].map(confidence);
     if first == last { first } else { format!("{} to {last}", first.trim_end_matches(" %")) }
 }
 
@@ -411,7 +411,7 @@ fn statistics(reader: &Reader<'_>) -> String {
     let rules = &results.rules;
     let mut text = format!(
         "The latency of a cell is the 25 % trimmed mean of its processes' medians (interval at {} by the Winsorised deviation and Student's t; Yuen 1974); other metrics likewise from one value a process. Percentiles are type 7 quantiles of each process, and marked as lower bounds where a process has too few samples for a finite upper confidence limit. No sample was removed, except late warm-up found by MSER-5, which is counted.",
-        percent(rules.confidence)
+        confidence(rules.confidence)
     );
     let late: u64 = results.cells.iter().map(|cell| cell.late_warmup).fold(0, u64::saturating_add);
     if late > 0 {
@@ -426,7 +426,7 @@ fn statistics(reader: &Reader<'_>) -> String {
             results.unasked().count()
         );
         if !results.goals.is_empty() || results.choice.as_ref().is_some_and(|choice| !choice.bounds.is_empty()) {
-            text += &format!(" Goals and bounds were judged by intervals at {}.", percent(analyses.confidence()));
+            text += &format!(" Goals and bounds were judged by intervals at {}.", confidence(analyses.confidence()));
         }
     }
     text + &controls(results)

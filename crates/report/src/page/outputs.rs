@@ -54,8 +54,8 @@ pub(super) fn in_a_word(cell: &Cell) -> Option<String> {
     })
 }
 
-/// `top-1 97.8 % against 98.1 % (lower, p 0.012)`, else how like the reference's the outputs are; `None` where they are
-/// equal to the last place that is shown.
+/// `top-1 97.8 % against 98.1 % (lower, p 0.012)`, `as before` where no item changed; else how like the reference's the
+/// outputs are; `None` where they are equal to the last place that is shown.
 pub(super) fn against_reference(cell: &Cell) -> Option<String> {
     if let Some(score) = cell.scores().first() {
         let change = score.change?;
@@ -68,9 +68,14 @@ pub(super) fn against_reference(cell: &Cell) -> Option<String> {
             (true, true) => format!("lower, {p}"),
             (true, false) => format!("higher, {p}"),
         };
-        return Some(match change.difference == 0.0 {
-            true => format!("{name} {own} as before"),
-            false => format!("{name} {own} against {before} ({told})"),
+        let items = score.estimate.n;
+        return Some(match (change.lost.zip(change.gained), change.interval) {
+            (Some((0, 0)), _) => format!("{name} {own} as before"),
+            (None, Some(it)) if it.low == 0.0 && it.high == 0.0 => format!("{name} {own} as before"),
+            (Some((lost, gained)), _) if lost == gained => {
+                format!("{name} {own}: {lost} lost, {gained} gained of {items}")
+            }
+            _ => format!("{name} {own} against {before} ({told})"),
         });
     }
     let fidelity = cell.fidelity.as_ref()?;

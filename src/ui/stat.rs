@@ -165,7 +165,7 @@ fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
         (Reason::NotEnoughData, Some(more)) => more,
         (Reason::NotEnoughData, None) => {
             let remedy = if is_apart { "; interleaved pairs detect smaller differences" } else { "" };
-            format!("more {one}s would hardly help{remedy}")
+            format!("many more {one}s would be needed{remedy}")
         }
         (Reason::NotPositive, _) => "a ratio needs values above zero".to_owned(),
         (Reason::Dependent, _) => dependent(findings, comparison, one),

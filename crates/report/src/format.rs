@@ -14,7 +14,7 @@ pub(crate) use bound::bound_in_short;
 pub(crate) use comparison::signed;
 pub use comparison::{change, difference, judged_ratio, p_value, ratio, speedup, verdict_of};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
-pub(crate) use phrases::{better_word, verdict_word};
+pub(crate) use phrases::{better_word, is_speed, verdict_word};
 
 pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
 

@@ -66,6 +66,7 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `comparisons` | each cell against its baseline, by cell id and metric: ratio, interval, verdict, reason |
 | `controls`, `detectable_effect` | identical arms against each other; the grade, and how small a difference can be found |
 | `efforts`, `families` | blocks that each group took; whether cells of a group of three or more differ at all |
+| `claims` | what sentences say of cells, each with its metric, its cells and the intervals that it rests on; absent where nothing is claimed |
 | `goals`, `choice`, `tradeoffs` | promises; what is best, what decided and what was left out; cells by several metrics at once |
 | `items_right` | items that several cells have right, where there are labels |
 | `conversions` | what was made of each model for a variant, and what was kept |

@@ -10,7 +10,7 @@ use experiment::Load;
 use plan::CellId;
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
-use statistics::interval::{Estimate, mean_of_bad_runs};
+use statistics::interval::{Estimate, Interval, mean_of_bad_runs};
 use statistics::largest_rate::{LateCounts, largest_rate};
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
@@ -150,10 +150,16 @@ impl Summary {
     }
 }
 
+/// A share is at most all.
+fn at_most_all(share: Estimate) -> Estimate {
+    let interval = share.interval.map(|interval| Interval { high: interval.high.min(1.0), ..interval });
+    Estimate { interval, ..share }
+}
+
 /// The estimate of a metric over runs: the trimmed mean, and of late shares the mean (method 5.1, 5.9).
 pub(super) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<Estimate> {
     match name == LATE_SHARE.name {
-        true => mean_of_bad_runs(values, confidence),
+        true => mean_of_bad_runs(values, confidence).map(at_most_all),
         false => trimmed_mean(values, confidence),
     }
 }
@@ -253,6 +259,7 @@ impl CellSummary {
     /// As [`CellSummary::estimate_at`], by which a promise is judged: of what a few bad runs decide, the mean of all.
     pub(crate) fn estimate_under_bound(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
         match reference.is_about_bad_runs() {
+            true if reference.metric.name == LATE_SHARE.name => self.estimate_at(reference, confidence),
             true => mean_of_bad_runs(&self.values(reference), confidence),
             false => self.estimate_at(reference, confidence),
         }

@@ -1,7 +1,7 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
 use super::{fixed, scale, significant_decimals};
-use base::metric::{Direction, Metric, MetricReference, Unit};
+use base::metric::{Direction, ITEMS, LARGEST_RATE, LATENCY, Metric, MetricReference, THROUGHPUT, Unit};
 use statistics::paired::Verdict;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
@@ -11,6 +11,12 @@ pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'stat
         true => direction_word(metric, verdict.is_improvement()),
         false => verdict.name(),
     }
+}
+
+/// Whether a better value of it is what people call faster, without saying at what.
+pub(crate) fn is_speed(reference: MetricReference) -> bool {
+    let speeds = [LATENCY.name, THROUGHPUT.name, ITEMS.name, LARGEST_RATE.name];
+    speeds.contains(&reference.metric.name) && !reference.statistic.is_scatter()
 }
 
 /// What the better one is, in the metric's own words: `faster`, `smaller`.

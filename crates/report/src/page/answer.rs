@@ -102,7 +102,7 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
         }
     }
     let is_one = held.len() == 1;
-    Answer::of(held.into_iter().map(|held| held.row(reader, choice, is_one).told()).collect(), superlative(choice))
+    Answer::of(held.into_iter().map(|held| held.row(reader, choice, is_one).told()).collect(), &superlative(choice))
 }
 
 fn not_compared(reader: &Reader<'_>) -> String {
@@ -240,7 +240,7 @@ impl<'a> Held<'a> {
         };
         let decided = [decided, reason.unwrap_or_default(), load.unwrap_or_default()];
         AnswerRow {
-            subject: if subject.is_empty() { superlative(choice).to_owned() } else { subject },
+            subject: if subject.is_empty() { superlative(choice) } else { subject },
             choice: self.choice.clone(),
             decided: decided.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
             costs: costs(reader, &self),
@@ -250,20 +250,22 @@ impl<'a> Held<'a> {
     }
 }
 
-fn superlative(choice: &Choice) -> &'static str {
+fn superlative(choice: &Choice) -> String {
     let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
     if choice.unasked
         && evidence.peek().is_some()
         && evidence.all(|row| row.metric == MetricReference::of(&LARGEST_RATE))
     {
-        return "Largest rate";
+        return "Largest rate".to_owned();
     }
     let best = choice.best;
     match (best.unit(), best.metric.direction) {
-        _ if best.statistic.is_scatter() => "Best",
-        (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => "Fastest",
-        (Unit::Bytes, Direction::LowerIsBetter) => "Smallest",
-        _ => "Best",
+        _ if format::is_speed(best) => "Fastest".to_owned(),
+        (Unit::Bytes, Direction::LowerIsBetter) => "Smallest".to_owned(),
+        (Unit::Nanoseconds, Direction::LowerIsBetter) if !best.statistic.is_scatter() => {
+            format!("Shortest {}", best.title())
+        }
+        _ => format!("Best {}", best.title()),
     }
 }
 

@@ -53,7 +53,9 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
             all.find(|(_, cell)| cell.outcome == outcome)
         };
         let why = match entrant.standing {
-            Standing::Unfit { why: Unfit::Skipped | Unfit::TooFewRuns(_) | Unfit::NotRun } => None,
+            Standing::Unfit { why: Unfit::Skipped | Unfit::NotRun } => None,
+            // Where nobody has enough, that is the answer.
+            Standing::Unfit { why: Unfit::TooFewRuns(_) } if names.contest.best.is_empty() => None,
             Standing::Unfit { why: Unfit::OutputsDiffer } => {
                 names.reader.cell(entrant.cell).and_then(|cell| cell.fidelity.as_ref()).map(Fidelity::words)
             }

@@ -141,28 +141,47 @@ fn verdict(reader: &Reader<'_>, row: &Comparison) -> String {
     conditional(told, has_load(reader, row))
 }
 
+/// The spread of fewer runs says too little of how many more would decide.
+const FEWEST_FOR_A_FORECAST: u64 = 10;
+
 /// Why there is no verdict, or none that claims anything, and what would give one.
 pub(super) fn why_open(row: &Comparison) -> Option<String> {
-    let would_decide = |more: u64| format!("about {} would decide", count(more, "more run"));
     if let Some(withheld) = row.withheld() {
         return Some(withheld.words().to_owned());
     }
     match row.reason {
-        Reason::TooFewBlocks => Some("a verdict needs 5 common runs".to_owned()),
+        Reason::TooFewBlocks => Some(format!("{}; a verdict needs 5", count(row.blocks, "run with a ratio"))),
         Reason::SizeNotEstablished => {
-            let more = row.more_blocks.map_or(String::new(), |more| format!("; {}", would_decide(more)));
-            Some(format!("they differ, but perhaps by less than the {} margin{more}", percent(row.margin)))
+            let more = row.more_blocks.and_then(|_| would_decide(&[row]));
+            let more = more.map_or(String::new(), |more| format!("; {more}"));
+            let is_beyond = row.low.is_some_and(|low| low > 1.0 + row.margin)
+                || row.high.is_some_and(|high| high < 1.0 / (1.0 + row.margin));
+            let claim = match is_beyond {
+                true => format!("{} are too few to claim it", count(row.blocks, "run")),
+                false => {
+                    format!("the interval excludes 1x, but not differences below the {} margin", percent(row.margin))
+                }
+            };
+            Some(format!("{claim}{more}"))
         }
-        Reason::NotEnoughData => match (row.more_blocks, row.detectable) {
-            (Some(more), _) => Some(would_decide(more)),
-            (None, Some(effect)) => Some(format!(
-                "more runs would hardly help: only differences of {} or more are detectable",
-                percent(effect)
-            )),
-            (None, None) => None,
-        },
+        Reason::NotEnoughData => {
+            let detectable = row.detectable.filter(|_| row.more_blocks.is_none());
+            let these = detectable.map(|effect| format!(": these detect differences of {} or more", percent(effect)));
+            would_decide(&[row]).map(|words| words + &these.unwrap_or_default())
+        }
         _ => None,
     }
+}
+
+/// `about 12 more runs would decide`: all of these comparisons.
+pub(super) fn would_decide(rows: &[&Comparison]) -> Option<String> {
+    let fewest = rows.iter().map(|row| row.blocks).min()?;
+    let more: Option<Vec<u64>> = rows.iter().map(|row| row.more_blocks).collect();
+    Some(match more.and_then(|more| more.into_iter().max()) {
+        _ if fewest < FEWEST_FOR_A_FORECAST => "more runs may decide".to_owned(),
+        Some(more) => format!("about {} would decide", count(more, "more run")),
+        None => "many more runs would be needed".to_owned(),
+    })
 }
 
 /// The tests over whole groups.

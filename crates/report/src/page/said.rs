@@ -6,11 +6,12 @@
 
 use super::Reader;
 use super::contest::Names;
+use super::judged::{why_open, would_decide};
 use super::load::keeps;
 use crate::format;
-use base::metric::{LARGEST_RATE, MetricReference, Unit};
+use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Unit};
 use base::wording::{count, list};
-use judge::results::{Choice, Claim, Contest, Kind, Place, Reason, Standing};
+use judge::results::{Choice, Claim, Comparison, Contest, Kind, Place, Reason, Standing};
 use plan::CellId;
 
 /// A part of a sentence.
@@ -22,10 +23,10 @@ pub(super) enum Part {
     BetterThanOthers { metric: MetricReference, others: u64 },
     /// `as fast as fp32, ahead by peak memory (75.5 MiB against 125 MiB)`
     Tied { with: String, metric: MetricReference, by: MetricReference, values: Option<String> },
-    /// `equivalent to each other`
-    Equivalent,
+    /// `equivalent to each other`, `equivalent in load time`
+    Equivalent(MetricReference),
     /// `1.00x [0.91, 1.09]`, `they may differ by up to 12 %`
-    Open { is_pair: bool, ratios: Vec<[f64; 3]> },
+    Open { is_pair: bool, margin: f64, ratios: Vec<[f64; 3]> },
     /// `fp16 has the smaller peak memory (75.5 MiB against 125 MiB)`
     Otherwise { name: String, metric: MetricReference, values: Option<String> },
     /// Why there is no claim, or what holds of the only cell.
@@ -59,7 +60,7 @@ impl Part {
             ) if name == other_name && metric == other_metric => {
                 values.take_if(|values| Some(&*values) != more.as_ref());
             }
-            (Part::Open { is_pair, ratios }, Part::Open { is_pair: other_is_pair, ratios: more })
+            (Part::Open { is_pair, ratios, .. }, Part::Open { is_pair: other_is_pair, ratios: more, .. })
                 if is_pair == other_is_pair =>
             {
                 ratios.extend(more);
@@ -74,7 +75,7 @@ impl Part {
         match self {
             Part::Better { values: Some(values), than, .. } => format!("{values} of {than}"),
             Part::Better { who, than, metric, ratios, values: None } => {
-                let per_item = if reader.is_by_items() { " per item" } else { "" };
+                let per_item = if reader.is_by_items() || metric.metric.name == ITEMS.name { " per item" } else { "" };
                 let who = who.as_ref().map_or(String::new(), |who| format!("{who} is "));
                 format!("{who}{} {}{per_item} than {than}", range(ratios), format::better_word(metric))
             }
@@ -83,11 +84,18 @@ impl Part {
             }
             Part::Tied { with, metric, by, values } => {
                 let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
-                format!("{} {with}, ahead by {}{values}", as_good_words(*metric), by.title())
+                let as_good = match format::is_speed(*metric) {
+                    true => format!("as fast as {with}"),
+                    false => format!("equivalent to {with} in {}", metric.title()),
+                };
+                format!("{as_good}, ahead by {}{values}", by.title())
             }
-            Part::Equivalent => "equivalent to each other".to_owned(),
-            Part::Open { is_pair: true, ratios } => match ratios.as_slice() {
-                [[ratio, low, high]] => format::ratio(*ratio, judge::results::interval(Some(*low), Some(*high))),
+            Part::Equivalent(metric) if format::is_speed(*metric) => "equivalent to each other".to_owned(),
+            Part::Equivalent(metric) => format!("equivalent in {}", metric.title()),
+            Part::Open { is_pair: true, margin, ratios } => match ratios.as_slice() {
+                [[ratio, low, high]] => {
+                    format::judged_ratio(*ratio, judge::results::interval(Some(*low), Some(*high)), *margin)
+                }
                 several => may_differ(several),
             },
             Part::Open { ratios, .. } => may_differ(ratios),
@@ -130,14 +138,6 @@ fn range(ratios: &[[f64; 3]]) -> String {
 fn may_differ(ratios: &[[f64; 3]]) -> String {
     let apart = ratios.iter().map(|[_, low, high]| high.max(low.recip()) - 1.0).fold(0.0, f64::max);
     format!("they may differ by up to {}", format::noise_floor(apart))
-}
-
-/// `as fast as`, `equivalent to`: in the words of the metric.
-fn as_good_words(metric: MetricReference) -> &'static str {
-    match metric.unit() {
-        Unit::Nanoseconds | Unit::PerSecond => "as fast as",
-        _ => "equivalent to",
-    }
 }
 
 /// What is claimed about one set of cells.
@@ -198,7 +198,7 @@ impl<'a> Said<'a> {
     fn of_several(&self, best: &[CellId]) -> Vec<Part> {
         let set = self.claims.iter().find(|claim| claim.cells == best);
         let mut parts = match set.map(|claim| (claim.kind, claim)) {
-            Some((Kind::Equivalent, _)) => vec![Part::Equivalent],
+            Some((Kind::Equivalent, claim)) => vec![Part::Equivalent(claim.metric)],
             Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
             // One that may miss a bound is better than one that keeps it.
             _ => self.in_doubt(best).into_iter().collect(),
@@ -301,20 +301,21 @@ impl<'a> Said<'a> {
     fn open(&self, claim: &Claim, ends: Option<(f64, f64)>) -> Vec<Part> {
         let contest = self.names.contest;
         let is_in = |id: CellId| claim.cells.contains(&id);
-        let open = contest.evidence.iter().find(|row| row.verdict.is_open() && is_in(row.cell) && is_in(row.baseline));
-        let is_withheld = open.is_some_and(|row| row.withheld().is_some());
+        let is_open = |row: &&Comparison| row.verdict.is_open() && is_in(row.cell) && is_in(row.baseline);
+        let open: Vec<&Comparison> = contest.evidence.iter().filter(is_open).collect();
+        let is_pair = claim.cells.len() == 2;
+        let blocked = open.iter().find(|row| row.withheld().is_some() || row.reason == Reason::TooFewBlocks);
         let ratio = claim.rests_on.first().and_then(|row| row.value);
-        let known = ratio.zip(ends).filter(|_| !is_withheld);
-        let why = open.and_then(|row| match (row.reason, row.more_blocks) {
-            // The interval says the rest.
-            (Reason::NotEnoughData, None) if known.is_some() => Some("more runs would hardly help".to_owned()),
-            _ => super::judged::why_open(row),
-        });
+        let known = ratio.zip(ends).filter(|_| blocked.is_none());
+        let why = match (blocked, open.as_slice()) {
+            (Some(row), _) => why_open(row),
+            (None, [row, ..]) if is_pair && row.reason == Reason::SizeNotEstablished => why_open(row),
+            // The interval of the widest pair says the rest.
+            (None, rows) => would_decide(rows),
+        };
+        let margin = open.first().map_or(0.0, |row| row.margin);
         let mut parts: Vec<Part> = known
-            .map(|(ratio, (low, high))| Part::Open {
-                is_pair: claim.cells.len() == 2,
-                ratios: vec![[ratio, low, high]],
-            })
+            .map(|(ratio, (low, high))| Part::Open { is_pair, margin, ratios: vec![[ratio, low, high]] })
             .into_iter()
             .collect();
         parts.extend(why.map(Part::Told));

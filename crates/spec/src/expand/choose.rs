@@ -110,8 +110,9 @@ fn too_few(
         let message = format!(
             "`{reference}`, which `choose`, `goals`, `gate` or `pareto` uses, needs {needed} samples per run, but `{key}` is {written}"
         );
-        let hint =
-            format!("with fewer it has no upper bound, so no cell can be shown to keep it; write `{key}: {needed}`");
+        let hint = format!(
+            "with fewer a run gives it no upper bound, and all runs together may not either; write `{key}: {needed}`"
+        );
         check.warn(&stop.key(key), message, hint);
     }
 }

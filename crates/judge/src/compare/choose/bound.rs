@@ -9,7 +9,7 @@ use super::super::withheld::withheld;
 use super::super::{Comparison, Withheld};
 use crate::stored::{interval, rounded};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
-use base::metric::{MetricReference, ToldBy};
+use base::metric::{LATE_SHARE, MetricReference, ToldBy};
 use experiment::{Bound, CompiledSelector, Selector};
 use plan::{Cell, CellId, Plan};
 use statistics::interval::{Estimate, Interval};
@@ -161,7 +161,11 @@ pub(in crate::compare) fn check(
         } else {
             (summary.estimate_under_bound(bound.metric, confidence), doubt(summary, bound))
         };
-        let by_runs = outcome(bound, estimate.as_ref(), doubt);
+        // Where queries come faster than they are served, ever more are late (method 7.3).
+        let is_swamped = bound.metric.metric.name == LATE_SHARE.name
+            && bound.max.is_some()
+            && doubt == Some(Doubt::Withheld(Withheld::Saturated));
+        let by_runs = if is_swamped { Ok(BoundOutcome::Missed) } else { outcome(bound, estimate.as_ref(), doubt) };
         let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
         let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled)?)));
         let outcome = pooled.map_or(by_runs, |(_, outcome)| outcome);

@@ -226,16 +226,17 @@ fn by_items(exactly: Comparison, [from, to]: [&CellSummary; 2], terms: &Comparis
         _ => Difference::Relative(terms.margin_of(reference)),
     };
     let verdict = found.verdict(direction, margin.absolute_of(before))?;
-    let ratio = |difference: f64| match direction {
-        Direction::HigherIsBetter => (before + difference) / before,
-        Direction::LowerIsBetter | Direction::Neutral => before / (before + difference),
-    };
-    // What reaches 0 has no ratio.
-    let has_ratio = |it: &Interval| before > 0.0 && before + it.low > 0.0;
-    let ends = found.interval.filter(has_ratio).map(|it| [ratio(it.low), ratio(it.high)]);
+    let ends = found.interval.filter(|_| before > 0.0).map(|it| match direction {
+        Direction::HigherIsBetter => [it.low, it.high].map(|by| Some(((before + by) / before).max(0.0))),
+        // An error that reaches 0 has no largest ratio.
+        Direction::LowerIsBetter | Direction::Neutral => {
+            [it.high, it.low].map(|by| before + by).map(|after| (after > 0.0).then(|| before / after))
+        }
+    });
+    let [low, high] = ends.unwrap_or_default();
     let comparison = Comparison {
-        low: ends.map(|[one, other]| one.min(other)),
-        high: ends.map(|[one, other]| one.max(other)),
+        low,
+        high,
         margin: margin.relative_to(before),
         verdict,
         reason: Reason::of(verdict, None),

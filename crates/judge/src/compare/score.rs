@@ -94,6 +94,14 @@ pub(super) fn difference(from: &CellSummary, to: &CellSummary, metric: &Metric) 
     // The one against the reference was tested on the same items.
     let tested = |score: &Score, of: &Scored, reference: &Scored| {
         let change = score.change.filter(|_| of.reference == Some(reference.cell))?;
+        let none = Interval { low: 0.0, high: 0.0 };
+        let is_same = match change.lost.zip(change.gained) {
+            Some(items) => items == (0, 0),
+            None => change.difference == 0.0 && change.interval.is_none_or(|it| it == none),
+        };
+        if is_same {
+            return Some(ScoreDifference { difference: 0.0, interval: Some(none), is_same });
+        }
         change.interval.map(|interval| ScoreDifference {
             difference: change.difference,
             interval: Some(interval),

@@ -20,6 +20,9 @@ pub fn judged_ratio(value: f64, interval: Option<Interval>, margin: f64) -> Stri
 /// More decimals than these would be needed for a bound that all but is a margin.
 const MOST_MORE_DECIMALS: i32 = 2;
 
+/// An end that near a margin is the margin, which is where the interval of a difference is shown from (method 6.1).
+const AT_MARGIN: f64 = 1e-5;
+
 fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &[f64]) -> String {
     let fewest = match value {
         value if value >= 100.0 => 0,
@@ -32,8 +35,11 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
         let [low, high, one] = [interval.low, interval.high, 1.0].map(|number| fixed(number, decimals));
         let hides_width = interval.low < interval.high && low == high;
         let hides_one = (interval.low > 1.0 && low == one) || (interval.high < 1.0 && high == one);
+        let hides = |margin: f64, end: f64, shown: &str| {
+            fixed(margin, decimals) == shown && (end - margin).abs() > AT_MARGIN * margin
+        };
         let hides_margin =
-            margins.iter().map(|margin| fixed(*margin, decimals)).any(|bound| bound == low || bound == high);
+            margins.iter().any(|margin| hides(*margin, interval.low, &low) || hides(*margin, interval.high, &high));
         (hides_width || hides_one, hides_margin)
     };
     let mut decimals = fewest;
@@ -141,6 +147,7 @@ mod tests {
             ("1.000x [0.981, 1.005]", "1.000x [0.975, 1.005]")
         );
         assert_eq!(shown(0.95, 1.05), "1.00x [0.95, 1.05]", "far from it two are enough");
+        assert_eq!(shown(1.02, 1.4844), "1.00x [1.02, 1.48]", "and where the interval is shown from the margin on");
         assert_eq!(ratio(1.0, Some(Interval { low: 0.9751, high: 1.005 })), "1.00x [0.98, 1.00]");
     }
 }

@@ -150,7 +150,7 @@ pub(super) fn why_open(row: &Comparison) -> Option<String> {
         return Some(withheld.words().to_owned());
     }
     match row.reason {
-        Reason::TooFewBlocks => Some(format!("{}; a verdict needs 5", count(row.blocks, "run with a ratio"))),
+        Reason::TooFewBlocks => Some(format!("{} with a ratio; a verdict needs 5", count(row.blocks, "run"))),
         Reason::SizeNotEstablished => {
             let more = row.more_blocks.and_then(|_| would_decide(&[row]));
             let more = more.map_or(String::new(), |more| format!("; {more}"));
@@ -176,6 +176,10 @@ pub(super) fn why_open(row: &Comparison) -> Option<String> {
 /// `about 12 more runs would decide`: all of these comparisons.
 pub(super) fn would_decide(rows: &[&Comparison]) -> Option<String> {
     let fewest = rows.iter().map(|row| row.blocks).min()?;
+    if rows.iter().any(|row| row.metric.metric.is_constant()) {
+        // Runs say no more of a score.
+        return Some("too few items".to_owned());
+    }
     let more: Option<Vec<u64>> = rows.iter().map(|row| row.more_blocks).collect();
     Some(match more.and_then(|more| more.into_iter().max()) {
         _ if fewest < FEWEST_FOR_A_FORECAST => "more runs may decide".to_owned(),

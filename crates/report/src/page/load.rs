@@ -46,7 +46,10 @@ impl Level {
     /// The ends of it that both intervals allow; without intervals it may be anything.
     fn range(&self) -> [f64; 2] {
         match (self.per_s.interval, self.latency.interval) {
-            (Some(rate), Some(latency)) => [rate.low / latency.high, rate.high / latency.low],
+            (Some(rate), Some(latency)) => {
+                let most = if latency.low > 0.0 { rate.high / latency.low } else { f64::INFINITY };
+                [rate.low.max(0.0) / latency.high, most]
+            }
             _ => [0.0, f64::INFINITY],
         }
     }
@@ -224,6 +227,7 @@ fn kept(levels: &[AtRate]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use statistics::interval::Interval;

@@ -72,6 +72,7 @@ pub(super) fn against_reference(cell: &Cell) -> Option<String> {
         return Some(match (change.lost.zip(change.gained), change.interval) {
             (Some((0, 0)), _) => format!("{name} {own} as before"),
             (None, Some(it)) if it.low == 0.0 && it.high == 0.0 => format!("{name} {own} as before"),
+            (None, None) if change.difference == 0.0 => format!("{name} {own} as before"),
             (Some((lost, gained)), _) if lost == gained => {
                 format!("{name} {own}: {lost} lost, {gained} gained of {items}")
             }

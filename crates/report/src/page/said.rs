@@ -19,8 +19,8 @@ use plan::CellId;
 pub(super) enum Part {
     /// `2.3x faster than fp32`, `int8 is 2.3x faster than fp32`: of one pair a set, or of each of several equal cells.
     Better { who: Option<String>, than: String, metric: MetricReference, ratios: Vec<[f64; 3]>, values: Option<String> },
-    /// `and faster than 2 others`
-    BetterThanOthers { metric: MetricReference, others: u64 },
+    /// `and faster than fp16`, `and faster than 2 others`
+    BetterThanOthers { metric: MetricReference, others: String },
     /// `as fast as fp32, ahead by peak memory (75.5 MiB against 125 MiB)`
     Tied { with: String, metric: MetricReference, by: MetricReference, values: Option<String> },
     /// `equivalent to each other`, `equivalent in load time`
@@ -80,7 +80,7 @@ impl Part {
                 format!("{who}{} {}{per_item} than {than}", range(ratios), format::better_word(metric))
             }
             Part::BetterThanOthers { metric, others } => {
-                format!("and {} than {}", format::better_word(metric), count(*others, "other"))
+                format!("and {} than {others}", format::better_word(metric))
             }
             Part::Tied { with, metric, by, values } => {
                 let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
@@ -127,6 +127,9 @@ fn range(ratios: &[[f64; 3]]) -> String {
         false => {
             let low = all().map(|row| row[1]).fold(f64::INFINITY, f64::min);
             let high = all().map(|row| row[2]).fold(0.0, f64::max);
+            if high.is_infinite() {
+                return format!("at least {:.2}x", (low * 100.0).floor() / 100.0);
+            }
             // Outwards, so that the interval lies within.
             (format!("{:.2}x", (low * 100.0).floor() / 100.0), format!("{:.2}x", (high * 100.0).ceil() / 100.0))
         }
@@ -163,7 +166,7 @@ impl<'a> Said<'a> {
         let asked = self.names.contest.evidence.first().map(|row| row.metric);
         let pair = |claim: &&Claim| match (claim.kind, claim.cells.as_slice()) {
             (Kind::Better { ratio, low, high }, [one, other]) if *one == cell && Some(claim.metric) == asked => {
-                Some((*other, [ratio, low.unwrap_or(ratio), high.unwrap_or(ratio)], claim.metric))
+                Some((*other, [ratio, low.unwrap_or(0.0), high.unwrap_or(f64::INFINITY)], claim.metric))
             }
             _ => None,
         };
@@ -181,12 +184,9 @@ impl<'a> Said<'a> {
     fn of_one(&self, cell: CellId) -> Vec<Part> {
         let beaten = self.beaten_by(cell);
         let mut parts = Vec::from_iter(self.tied(cell));
-        let mut others = beaten.len() as u64;
-        if let Some(rival) = self.rival(&beaten).filter(|_| parts.is_empty()) {
-            parts.extend(self.better(&[cell], rival));
-            others -= 1;
-        }
-        parts.extend(self.than_others(&beaten, others));
+        let rival = self.rival(&beaten).filter(|_| parts.is_empty());
+        parts.extend(rival.and_then(|rival| self.better(&[cell], rival)));
+        parts.extend(self.than_others(&beaten, rival));
         if parts.is_empty() {
             let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
             let entered = self.names.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing)).count();
@@ -209,7 +209,7 @@ impl<'a> Said<'a> {
         beaten.retain(|(id, ..)| of_each.iter().all(|others| others.iter().any(|(other, ..)| other == id)));
         if let Some(rival) = self.rival(&beaten) {
             parts.extend(self.better(best, rival));
-            parts.extend(self.than_others(&beaten, beaten.len() as u64 - 1));
+            parts.extend(self.than_others(&beaten, Some(rival)));
         }
         parts
     }
@@ -225,9 +225,15 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn than_others(&self, beaten: &[(CellId, [f64; 3], MetricReference)], others: u64) -> Option<Part> {
+    fn than_others(&self, beaten: &[(CellId, [f64; 3], MetricReference)], rival: Option<CellId>) -> Option<Part> {
         let metric = beaten.first()?.2;
-        (others > 0).then_some(Part::BetterThanOthers { metric, others })
+        let others: Vec<CellId> = beaten.iter().map(|(id, ..)| *id).filter(|id| Some(*id) != rival).collect();
+        let others = match others.as_slice() {
+            [] => return None,
+            [one] => self.names.name(*one),
+            several => count(several.len() as u64, "other"),
+        };
+        Some(Part::BetterThanOthers { metric, others })
     }
 
     /// Each of these cells against another one.

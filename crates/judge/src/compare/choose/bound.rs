@@ -162,9 +162,12 @@ pub(in crate::compare) fn check(
             (summary.estimate_under_bound(bound.metric, confidence), doubt(summary, bound))
         };
         // Where queries come faster than they are served, ever more are late (method 7.3).
+        let is_inside = || outcome(bound, estimate.as_ref(), None) == Ok(BoundOutcome::Kept);
         let is_swamped = bound.metric.metric.name == LATE_SHARE.name
             && bound.max.is_some()
-            && doubt == Some(Doubt::Withheld(Withheld::Saturated));
+            && doubt == Some(Doubt::Withheld(Withheld::Saturated))
+            && summary.has_enough_runs()
+            && !is_inside();
         let by_runs = if is_swamped { Ok(BoundOutcome::Missed) } else { outcome(bound, estimate.as_ref(), doubt) };
         let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
         let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled)?)));

@@ -114,7 +114,7 @@ pub(super) fn spreads(
         for series in &history(experiment, &points, *metric, &|_| true).series {
             let spread = SessionSpread::of_sessions(&series.stable());
             let is_here = !frames_differ(&newest.results, &candidate.results, &series.names);
-            found.extend(spread.filter(|_| is_here).map(|spread| ((series.cell.clone(), metric.column()), spread)));
+            found.extend(spread.filter(|_| is_here).map(|spread| ((series.cell, metric.column()), spread)));
         }
     }
     Ok(found)

@@ -27,7 +27,7 @@ fn results(place: &Workplace) -> Results {
 fn assert_same(one: &Results, other: &Results) {
     let told = |cell: &Cell| {
         let latencies = cell.metrics.get("latency_ns").cloned();
-        (cell.id.clone(), cell.status, cell.completed, latencies, cell.codes.keys().cloned().collect::<Vec<_>>())
+        (cell.id, cell.status, cell.completed, latencies, cell.codes.keys().cloned().collect::<Vec<_>>())
     };
     assert_eq!(one.cells.iter().map(told).collect::<Vec<_>>(), other.cells.iter().map(told).collect::<Vec<_>>());
     assert_eq!(one.comparisons, other.comparisons);

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(stopped(Some(1), Some(2), &[]), Some(2));
         assert_eq!(stopped(Some(2), None, &[(INTRA_SPINNING, "0")]), None);
         assert_eq!(stopped(Some(2), Some(3), &[(INTRA_SPINNING, "0")]), Some(3));
-        // Whatever the user decided.
+        // A variant that sets the entry itself is left alone.
         assert_eq!(stopped(Some(2), None, &[SPINNING_STOP]), None);
         assert_eq!(stopped(Some(2), None, &[(SPINNING_STOP.0, "0")]), None);
     }

@@ -43,8 +43,8 @@ pub fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::
     file.persist(path).map(drop).map_err(|error| error.error)
 }
 
-/// Removes the temporary files that [`replace`] left in this folder because its process was killed. Nobody else may be
-/// writing to the folder.
+/// Removes the temporary files that [`replace`] leaves in a folder when its process is killed. Call it only where no other
+/// process writes to the folder.
 pub fn remove_unfinished(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with(".tmp") && entry.file_type().is_ok_and(|it| it.is_file()) {

@@ -51,6 +51,17 @@ pub fn paired_proportions(n: u64, only_first: u64, only_second: u64, confidence:
     })
 }
 
+/// The same of items, each with whether the first and the second side succeeds on it.
+pub fn paired_items(items: impl Iterator<Item = (bool, bool)>, confidence: f64) -> Option<PairedProportions> {
+    let (mut n, mut only_first, mut only_second) = (0, 0, 0);
+    for (first, second) in items {
+        n += 1;
+        only_first += u64::from(first && !second);
+        only_second += u64::from(second && !first);
+    }
+    paired_proportions(n, only_first, only_second, confidence)
+}
+
 /// Under equal proportions each disagreement falls on either side with probability one half.
 fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     let fewer = only_first.min(only_second) as usize;

@@ -76,7 +76,7 @@ pub enum Reason {
     NotEnoughData,
     /// There are fewer common blocks than a verdict takes.
     TooFewBlocks,
-    /// There is no verdict, whatever the interval says.
+    /// Something forbids a verdict.
     #[serde(untagged)]
     Withheld(Withheld),
 }
@@ -91,9 +91,7 @@ impl Reason {
             (Claim::Nothing, Some(Hint::NotEnoughData { .. }) | None) => Reason::NotEnoughData,
         }
     }
-}
 
-impl Reason {
     /// The stored word.
     pub fn name(self) -> String {
         word(&self)
@@ -215,7 +213,7 @@ pub(crate) fn compare_cells(
     Some(comparison.withheld_for(withheld))
 }
 
-/// The same two cells by the interval of a score over items (method 6.2); `None` where nobody knows how uncertain it is.
+/// Compares two cells by a score and its interval over items (method 6.2); `None` where the score has no interval.
 fn by_items(exactly: Comparison, [from, to]: [&CellSummary; 2], terms: &ComparisonRules) -> Option<Comparison> {
     let reference = exactly.metric;
     let direction = reference.metric.direction;

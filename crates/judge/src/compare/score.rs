@@ -7,7 +7,7 @@ use quality::accuracy::Score;
 use statistics::Verdict;
 use statistics::distribution::{normal_cdf, normal_quantile};
 use statistics::interval::Interval;
-use statistics::paired_proportions::paired_proportions;
+use statistics::paired_proportions::paired_items;
 
 /// The margin of shares such as an accuracy, unless somebody says otherwise: half a percentage point.
 pub(crate) const MARGIN_OF_SHARES: Difference = Difference::Absolute(0.005);
@@ -26,11 +26,8 @@ pub(crate) struct ScoreDifference {
 impl ScoreDifference {
     /// Of shares on the same items, by which of them each side has right.
     pub(crate) fn on_the_same_items(from: &[bool], to: &[bool]) -> Option<Self> {
-        let pairs = || from.iter().zip(to);
-        let lost = pairs().filter(|(before, after)| **before && !**after).count() as u64;
-        let gained = pairs().filter(|(before, after)| !**before && **after).count() as u64;
-        let found = paired_proportions(to.len() as u64, lost, gained, CONFIDENCE)?;
-        let is_same = lost + gained == 0;
+        let found = paired_items(from.iter().copied().zip(to.iter().copied()), CONFIDENCE)?;
+        let is_same = found.only_first + found.only_second == 0;
         Some(ScoreDifference { difference: found.difference, interval: Some(found.interval), is_same })
     }
 
@@ -58,7 +55,7 @@ impl ScoreDifference {
         }
     }
 
-    /// The verdict with a margin in the unit of the score; `None` for a score of which nobody knows how uncertain it is.
+    /// The verdict with a margin in the unit of the score; `None` where the score has no interval.
     pub(crate) fn verdict(self, direction: Direction, margin: f64) -> Option<Verdict> {
         match self.worse(direction) {
             _ if self.is_same => Some(Verdict::exact(0.0, margin)),
@@ -80,7 +77,9 @@ pub(crate) fn p_beyond(worse: Interval, margin: f64) -> Option<f64> {
 pub(super) fn difference(from: &CellSummary, to: &CellSummary, metric: &Metric) -> Option<ScoreDifference> {
     let (known, other) = (from.scored.as_ref()?, to.scored.as_ref()?);
     let items = known.right.get(metric.name).zip(other.right.get(metric.name));
-    if let Some((before, after)) = items.filter(|(before, after)| before.len() == after.len()) {
+    // Models may have data of their own.
+    let are_same = |(before, after): &(&Vec<bool>, &Vec<bool>)| known.data == other.data && before.len() == after.len();
+    if let Some((before, after)) = items.filter(are_same) {
         return ScoreDifference::on_the_same_items(before, after);
     }
     let score = |of: &CellSummary| of.accuracy.iter().find(|score| *score.metric.metric() == *metric).cloned();
@@ -117,6 +116,10 @@ pub(super) fn difference(from: &CellSummary, to: &CellSummary, metric: &Metric) 
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use base::metric::ACCURACY_TOP1;
+    use experiment::AccuracyMetric;
+    use quality::accuracy::ItemScores;
+    use std::sync::Arc;
 
     #[test]
     fn the_interval_of_a_difference_is_newcombes() {
@@ -126,6 +129,31 @@ mod tests {
         let interval = found.interval.unwrap();
         assert!((found.difference - 0.2).abs() < 1e-9);
         assert!((interval.low - 0.0524).abs() < 5e-4 && (interval.high - 0.3339).abs() < 5e-4, "{interval:?}");
+    }
+
+    /// A cell with so many of 100 items right, the first ones, of this data.
+    fn scored(cell: u32, right: u64, data: &str) -> CellSummary {
+        let items: Vec<bool> = (0..100).map(|item| item < right).collect();
+        let values = items.iter().map(|right| f64::from(u8::from(*right))).collect();
+        let scores = ItemScores { values, label_variance: None };
+        let estimate = quality::accuracy::score(AccuracyMetric::Top1, &scores).unwrap();
+        let right = [(ACCURACY_TOP1.name.to_owned(), items)].into();
+        CellSummary {
+            accuracy: vec![Score { metric: AccuracyMetric::Top1, estimate, change: None }],
+            scored: Some(Arc::new(Scored { cell, data: Some(data.to_owned()), reference: None, right })),
+            ..CellSummary::unmeasured("0123456789abcdef".parse().unwrap())
+        }
+    }
+
+    #[test]
+    fn items_of_other_data_are_not_the_same_items() {
+        let before = scored(0, 90, "a");
+        let half =
+            |after: &CellSummary| difference(&before, after, &ACCURACY_TOP1).unwrap().interval.unwrap().half_width();
+        let (same, other) = (half(&scored(1, 88, "a")), half(&scored(1, 88, "b")));
+        assert!(other > 2.0 * same, "{same} {other}");
+        assert!(difference(&before, &scored(1, 90, "a"), &ACCURACY_TOP1).unwrap().is_same);
+        assert!(!difference(&before, &scored(1, 90, "b"), &ACCURACY_TOP1).unwrap().is_same);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
     let margin = margin.absolute_of(values.from.value);
     let direction = values.reference.metric.direction;
     let known = ScoreDifference { interval, ..known };
-    // A score of which nobody knows how uncertain it is tells nothing.
+    // A score without an interval gets no verdict.
     let verdict = known.verdict(direction, margin)?;
     let reason = match verdict.claim() {
         Claim::Difference => Reason::BeyondMargin,

@@ -68,7 +68,7 @@ pub enum Kind {
     },
     /// The cells keep the bound with their whole intervals.
     Kept,
-    /// They miss it with their whole intervals.
+    /// They miss it with their whole intervals, or a late share because queries came faster than they were served.
     Missed,
     /// Neither can be said of them.
     Undecided,

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::stored::Estimated;
-use crate::stored::{as_fact, rounded, to_digits};
+use crate::stored::{Estimated, as_fact, rounded, to_digits};
 use crate::summary::{CellSummary, MetricSummary, Spread};
 use base::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use experiment::Experiment;

@@ -128,7 +128,7 @@ pub struct Results {
     /// The answer: what is best, by the question of the specification or by speed; absent where nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// What may be said, with what it rests on: sentences put these into words. Made on reading where a file has none.
+    /// What may be said, with what it rests on: sentences put these into words. Made anew whenever a file is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
     /// The cells that give and take between metrics.

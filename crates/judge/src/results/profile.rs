@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::profile::{
     CellTime, Explanation, Memory, OTHERS, Operator, OperatorDifference, Part, explain, group, macs, memory, operators,
 };
-use crate::stored::Estimated;
-use crate::stored::rounded;
+use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
 use record::{Manifest, Stream};
 use statistics::moments::mean;

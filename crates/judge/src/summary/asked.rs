@@ -88,7 +88,7 @@ fn one(
     for code in completed.iter().flat_map(|run| &run.warnings) {
         *summary.warnings.entry(code.clone()).or_default() += 1;
     }
-    Ok(summary.with_largest_rate())
+    Ok(summary.with_load())
 }
 
 /// Nothing of the distribution but these percentiles, whose values of each run join the others; means of several

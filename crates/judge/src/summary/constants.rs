@@ -23,7 +23,8 @@ pub(super) fn add_all(manifest: &Manifest, cells: &mut [CellSummary]) {
             cell.fidelity = Some(known.fidelity.clone());
         }
     }
-    let scored: HashMap<u32, Arc<Scored>> = manifest.accuracy().iter().map(|of| (of.cell, scored(of))).collect();
+    let scored: HashMap<u32, Arc<Scored>> =
+        manifest.accuracy().iter().map(|of| (of.cell, scored(manifest, of))).collect();
     for (cell, summary) in manifest.plan.cells.iter().zip(&mut *cells) {
         add(manifest, cell, summary);
         summary.scored = manifest.accuracy_of(cell).and_then(|of| scored.get(&of.cell)).cloned();
@@ -50,9 +51,11 @@ fn add_operators(manifest: &Manifest, cells: &mut [CellSummary]) {
     }
 }
 
-fn scored(of: &VariantAccuracy) -> Arc<Scored> {
+fn scored(manifest: &Manifest, of: &VariantAccuracy) -> Arc<Scored> {
+    let model = manifest.plan.cells.get(of.cell as usize).map(|cell| cell.model().place());
+    let data = model.and_then(|model| manifest.datasets.get(model)?.as_ref()).map(|data| data.sha256.clone());
     let right = of.right.iter().filter_map(|(name, text)| Some((name.clone(), item_bits::read(text, of.items)?)));
-    Arc::new(Scored { cell: of.cell, reference: of.reference, right: right.collect() })
+    Arc::new(Scored { cell: of.cell, data, reference: of.reference, right: right.collect() })
 }
 
 fn add(manifest: &Manifest, cell: &Cell, summary: &mut CellSummary) {

@@ -168,7 +168,7 @@ fn summarize_arm(
         fallback,
         diagnosis: Diagnosis::default(),
     };
-    Ok(summary.with_largest_rate())
+    Ok(summary.with_load())
 }
 
 fn late(completed: &[&StoredRun]) -> Vec<LateCounts> {

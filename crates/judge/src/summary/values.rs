@@ -76,7 +76,7 @@ pub struct CellSummary {
     pub fidelity: Option<Fidelity>,
     /// How right its variant is on its model's data; empty where nobody asked.
     pub accuracy: Vec<Score>,
-    /// How those scores are known; `None` where nobody asked.
+    /// How those scores were measured; `None` without a dataset.
     pub scored: Option<Arc<Scored>>,
     /// What is odd about the cell as a whole.
     pub findings: CellFindings,
@@ -89,6 +89,8 @@ pub struct CellSummary {
 pub struct Scored {
     /// Index of the cell that was run over the data.
     pub cell: u32,
+    /// SHA-256 of the data.
+    pub data: Option<String>,
     /// Index of the cell that it was tested against; `None` where that is no cell, and for the reference itself.
     pub reference: Option<u32>,
     /// Which items are right, by the stored name of the metric.
@@ -249,7 +251,18 @@ impl CellSummary {
         if reference.metric.is_constant() {
             return self.metrics.get(&reference.column()).map(|known| known.estimate);
         }
-        over_runs(reference.metric.name, &self.values(reference), confidence)
+        let found = over_runs(reference.metric.name, &self.values(reference), confidence)?;
+        Some(if reference.metric.name == LATE_SHARE.name { self.with_unseen(found, confidence) } else { found })
+    }
+
+    /// A late share of which no query was seen: N of them leave as much open as has a chance of (1 - confidence) / 2.
+    fn with_unseen(&self, late: Estimate, confidence: f64) -> Estimate {
+        let queries = self.latency.as_ref().map(|latency| latency.samples).filter(|_| late.value == 0.0);
+        let most = queries
+            .filter(|queries| *queries > 0)
+            .map(|queries| 1.0 - ((1.0 - confidence) / 2.0).powf(1.0 / queries as f64));
+        let interval = late.interval.map(|interval| Interval { high: most.unwrap_or(interval.high), ..interval });
+        Estimate { interval, ..late }
     }
 
     fn values(&self, reference: MetricReference) -> Vec<f64> {
@@ -271,8 +284,12 @@ impl CellSummary {
         (reference.metric.name == LARGEST_RATE.name).then(|| bound.allowed())
     }
 
-    /// The same with the estimate of the largest rate, which is no mean over runs (method 7.3).
-    pub(super) fn with_largest_rate(mut self) -> Self {
+    /// The same with the estimates of a load: the largest rate, which is no mean over runs (method 7.3), and a late share of
+    /// which no query was seen.
+    pub(super) fn with_load(mut self) -> Self {
+        if let Some(late) = self.metrics.get(LATE_SHARE.name).map(|late| self.with_unseen(late.estimate, CONFIDENCE)) {
+            self.metrics.entry(LATE_SHARE.name.to_owned()).and_modify(|metric| metric.estimate = late);
+        }
         let reference = MetricReference::of(&LARGEST_RATE);
         if self.allowed_late(reference).is_some() {
             match self.estimate_at(reference, CONFIDENCE) {
@@ -329,5 +346,39 @@ impl CellSummary {
     /// Whether the cell has enough runs for intervals and verdicts.
     pub fn has_enough_runs(&self) -> bool {
         self.runs.completed as usize >= LEAST_RUNS
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_queries_of_which_none_was_late_promise_little() {
+        let high = |samples: u64| {
+            let latency = Latency {
+                samples,
+                fewest_samples: 0,
+                late_warmup: 0,
+                min: None,
+                max: None,
+                skewness: None,
+                percentiles: Vec::new(),
+            };
+            let per_run = (0..5).map(|block| (block, 0.0)).collect();
+            let estimate = over_runs(LATE_SHARE.name, &[0.0; 5], CONFIDENCE).unwrap();
+            let mut cell = CellSummary::unmeasured("0123456789abcdef".parse().unwrap());
+            cell.latency = Some(latency);
+            cell.metrics.insert(LATE_SHARE.name.to_owned(), MetricSummary { estimate, per_run });
+            let cell = cell.with_load();
+            let reference = MetricReference::of(&LATE_SHARE);
+            [cell.estimate_of(reference), cell.estimate_under_bound(reference, CONFIDENCE)]
+                .map(|found| found.unwrap().interval.unwrap().high)
+        };
+        // Clopper and Pearson 1934: 1 - .025^(1/100) = .0362.
+        let few = high(100);
+        assert!(few.iter().all(|high| (high - 0.036_2).abs() < 1e-4), "{few:?}");
+        assert!(high(10_000).iter().all(|high| *high < 0.000_4));
     }
 }

@@ -15,7 +15,7 @@ use base::metric::Direction;
 use experiment::AccuracyMetric;
 use statistics::interval::{Estimate, Interval, mean_interval};
 use statistics::multiplicity::LEVEL;
-use statistics::paired_proportions::{PairedProportions, paired_proportions};
+use statistics::paired_proportions::{PairedProportions, paired_items};
 use statistics::paired_tests::paired_t;
 use statistics::wilson::wilson_interval;
 
@@ -102,11 +102,11 @@ pub fn change(metric: AccuracyMetric, reference: &ItemScores, candidate: &ItemSc
         return None;
     }
     if metric.among().is_some() {
-        let lost = pairs().filter(|(before, after)| before > after).count() as u64;
-        let gained = pairs().filter(|(before, after)| after > before).count() as u64;
-        let compared = paired_proportions(candidate.values.len() as u64, lost, gained, CONFIDENCE)?;
-        let PairedProportions { difference, interval, p, .. } = compared;
-        return Some(Change { difference, interval: Some(interval), p, lost: Some(lost), gained: Some(gained) });
+        let is_right = pairs().map(|(before, after)| (*before > 0.0, *after > 0.0));
+        let PairedProportions { difference, interval, p, only_first, only_second, .. } =
+            paired_items(is_right, CONFIDENCE)?;
+        let (lost, gained) = (Some(only_first), Some(only_second));
+        return Some(Change { difference, interval: Some(interval), p, lost, gained });
     }
     let differences: Vec<f64> = pairs().map(|(before, after)| after - before).collect();
     let tested = paired_t(&differences, CONFIDENCE)?;

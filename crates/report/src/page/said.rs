@@ -27,7 +27,7 @@ pub(super) enum Part {
     Equivalent(MetricReference),
     /// `1.00x [0.91, 1.09]`, `they may differ by up to 12 %`
     Open { is_pair: bool, margin: f64, ratios: Vec<[f64; 3]> },
-    /// `fp16 has the smaller peak memory (75.5 MiB against 125 MiB)`
+    /// `fp16 is ahead by peak memory (75.5 MiB against 125 MiB)`: what would decide
     Otherwise { name: String, metric: MetricReference, values: Option<String> },
     /// Why there is no claim, or what holds of the only cell.
     Told(String),

@@ -74,7 +74,7 @@ pub struct BoundedCell {
 pub enum BoundOutcome {
     /// With its whole interval.
     Kept,
-    /// Its whole interval lies outside.
+    /// Its whole interval lies outside; of a late share also that queries came faster than they were served.
     Missed,
     /// Neither can be said.
     Undecided,

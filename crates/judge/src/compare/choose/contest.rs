@@ -60,7 +60,7 @@ pub enum Standing {
         /// Id of that cell: among several the one with the best estimate.
         other: CellId,
     },
-    /// No other is better, and one that keeps every bound and is not told apart from it is better by a further metric.
+    /// No other is better, and one that keeps every bound and is equivalent to it is better by a further metric.
     Tied {
         /// Id of that cell: among several one that is best.
         other: CellId,

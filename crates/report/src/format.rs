@@ -134,8 +134,10 @@ impl Column {
         const FAR: f64 = 1.3;
         let interval = shown_interval(estimate)?;
         let (below, above) = (estimate.value - interval.low, interval.high - estimate.value);
-        let nearer = below.min(above);
-        (nearer > 0.0 && below.max(above) > FAR * nearer).then_some(())?;
+        let (nearer, further) = (below.min(above).max(0.0), below.max(above));
+        (further > FAR * nearer).then_some(())?;
+        // An end that is the estimate itself, as of a share of 0, has no digits of its own.
+        let nearer = if nearer > 0.0 { nearer } else { further };
         let least = if interval.low > 0.0 { nearer.min(interval.low) } else { nearer };
         let decimals =
             significant_decimals(least / self.scale.factor, 1).max(significant_decimals(nearer / self.scale.factor, 1));

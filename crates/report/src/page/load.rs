@@ -205,21 +205,23 @@ fn at_rate(cell: &Cell) -> Option<AtRate> {
     Some(AtRate { per_s, bound: bound?, late, is_saturated })
 }
 
-/// `p99 <= 20 ms is kept at 50/s, undecided at 100/s (2 % late), missed at 400/s (saturated)`: by the whole interval.
+/// `p99 <= 20 ms is kept at 50/s, undecided at 100/s (0.8 % late, perhaps up to 3 %), missed at 400/s (saturated)`: by the
+/// whole interval.
 fn kept(levels: &[AtRate]) -> String {
     let said = |level: &AtRate| {
         let rate = amount(THROUGHPUT.unit, level.per_s);
         let late = |late: &Estimate| format!("{} late", percent(late.value));
-        match (level.is_saturated, level.late) {
-            (true, _) => format!("missed at {rate} (saturated)"),
-            (false, None) => format!("undecided at {rate} (too few runs)"),
-            (false, Some(found)) => {
-                match found.interval.map_or([f64::NAN; 2], |interval| [interval.low, interval.high]) {
-                    [_, high] if high <= level.bound.allowed() => format!("kept at {rate}"),
-                    [low, _] if low > level.bound.allowed() => format!("missed at {rate} ({})", late(&found)),
-                    _ => format!("undecided at {rate} ({})", late(&found)),
-                }
+        let Some(found) = level.late else { return format!("undecided at {rate} (too few runs)") };
+        let allowed = level.bound.allowed();
+        match found.interval.map_or([f64::NAN; 2], |interval| [interval.low, interval.high]) {
+            [_, high] if high <= allowed && level.is_saturated => format!("undecided at {rate} (saturated)"),
+            [_, high] if high <= allowed => format!("kept at {rate}"),
+            _ if level.is_saturated => format!("missed at {rate} (saturated)"),
+            [low, _] if low > allowed => format!("missed at {rate} ({})", late(&found)),
+            [_, high] if high.is_finite() => {
+                format!("undecided at {rate} ({}, perhaps up to {})", late(&found), percent(high))
             }
+            _ => format!("undecided at {rate} ({})", late(&found)),
         }
     };
     let bound = levels.first().map(|level| level.bound.to_string()).unwrap_or_default();

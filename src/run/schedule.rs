@@ -1,7 +1,7 @@
 //! Which run comes when: the blocks of a record, by its design (method 4.2).
 
 use experiment::Design;
-use plan::{Plan, PlannedRun, block_order, group_order};
+use plan::{Plan, PlannedRun, block_order, block_orders, group_order};
 use record::Arm;
 
 /// One run of the schedule.
@@ -44,16 +44,21 @@ pub(crate) fn block(plan: &Plan, design: Design, number: u32) -> Vec<Turn> {
             let first = round * runs;
             arm.into_iter().flat_map(|arm| (first..first + runs).map(move |run| Turn::new(arm, run))).collect()
         }
-        Design::Blocks | Design::Slices => {
-            block_order(plan, number).into_iter().map(|arm| Turn::new(arm, number)).collect()
-        }
+        Design::Blocks | Design::Slices => of_order(block_order(plan, number), number),
         Design::Duet => group_order(plan, number).into_iter().flat_map(|group| duets(plan, group, number)).collect(),
     }
 }
 
 /// Every run of the schedule, those of skipped cells too.
 pub(crate) fn turns(plan: &Plan, design: Design) -> impl Iterator<Item = Turn> + '_ {
-    (0..blocks(plan, design)).flat_map(move |number| block(plan, design, number))
+    (0..blocks(plan, design)).zip(block_orders(plan)).flat_map(move |(number, order)| match design {
+        Design::Blocks | Design::Slices => of_order(order, number),
+        Design::Sequential | Design::Duet => block(plan, design, number),
+    })
+}
+
+fn of_order(order: Vec<PlannedRun>, number: u32) -> Vec<Turn> {
+    order.into_iter().map(|arm| Turn::new(arm, number)).collect()
 }
 
 /// The pairs of one group that run at the same time: its two cells, and its control, which is two doubles of one cell.

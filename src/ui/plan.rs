@@ -126,7 +126,7 @@ fn order(text: &mut String, experiment: &Experiment, plan: &Plan) -> std::fmt::R
     writeln!(text, "\norder")?;
     writeln!(
         text,
-        "  {}, each with one run of every cell in {}; shuffled with seed {}, odd blocks reversed",
+        "  {}, each with one run of every cell in {}, in a balanced order (seed {})",
         blocks,
         count(groups, "group"),
         plan.seed

@@ -67,7 +67,7 @@ fn default_cooldown() -> Nanos {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "design", description = "In which order, and how many at a time, the cells of a group run.")]
 pub enum Design {
-    /// One run of each arm in a block, one after the other, in a counterbalanced random order.
+    /// One run of each arm in a block, one after the other, in a balanced random order.
     #[default]
     Blocks,
     /// The workers of a group stay alive and take turns in slices.

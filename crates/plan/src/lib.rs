@@ -31,7 +31,7 @@ pub use expand::expand;
 pub use facts::{Facts, Shapes, annotate};
 pub use id::{CellId, definition};
 pub use load::{MOST_OF_SEARCH, RunAtRate, closed_loop};
-pub use order::{PlannedRun, block_order, group_order};
+pub use order::{PlannedRun, block_order, block_orders, group_order};
 pub use run_time::{CellForecast, Source, TimeRange, most_time_of_run, time_of_seen_run};
 pub use select::is_idle;
 pub use shards::{TooManyShards, most_shards, shards_of_groups, typical_runs};

@@ -107,7 +107,7 @@ pub struct CalibrateArgs {
 /// Orders in which a calibration can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CalibrationDesign {
-    /// Interleaved in counterbalanced blocks, as everything is measured by default.
+    /// Interleaved in balanced blocks, as everything is measured by default.
     Blocks,
     /// All runs of one arm, then all of the next, as benchmarks are usually compared.
     Sequential,

@@ -159,7 +159,7 @@ fn design(reader: &Reader<'_>) -> Option<String> {
 fn arrangement(results: &Results) -> String {
     let seed = results.rules.seed;
     let order = format!(
-        "their order was shuffled with seed {seed} in every first and reversed in every second block, so that a linear drift of the machine cancels over each pair of blocks"
+        "their order, drawn with seed {seed}, is balanced, so that a linear drift of the machine falls on all cells of a comparison alike"
     );
     let slice = results.method.slice_time;
     let path = |id: CellId| results.cells.iter().find(|cell| cell.id == id).map(Cell::path).unwrap_or_default();

@@ -4,6 +4,8 @@ mod bounds;
 mod claims;
 mod figures;
 mod fixture;
+mod marks;
+mod measured_claims;
 mod pages;
 mod questions;
 

@@ -13,6 +13,7 @@ pub mod diff;
 pub mod format;
 mod formats;
 pub mod history;
+mod mark;
 pub mod page;
 pub mod plots;
 pub mod reproduction;
@@ -28,6 +29,7 @@ use table::TableError;
 
 pub use compose::{Composed, compose};
 pub use formats::Format;
+pub use mark::{MARKS, with_marks};
 pub(crate) use template::render as fill_template;
 pub use template::{TemplateError, UserTemplate, reference_markdown as template_reference};
 pub use write::write;

@@ -112,8 +112,8 @@ impl Pair {
 
     /// `3 equivalent, 1 inconclusive`; empty where nothing was compared.
     fn verdicts(&self) -> String {
-        let word = |row: &Comparison| if row.is_judged() { verdict_of(row) } else { "not judged" };
-        let mut words: Vec<&str> = self.rows().map(word).collect();
+        let word = |row: &Comparison| if row.is_judged() { verdict_of(row) } else { "not judged".to_owned() };
+        let mut words: Vec<String> = self.rows().map(word).collect();
         words.sort_unstable();
         let each = words.chunk_by(|one, other| one == other);
         each.map(|same| format!("{} {}", same.len(), same[0])).collect::<Vec<_>>().join(", ")

@@ -1,116 +1,15 @@
-//! What may be said about cells: claims, each of a closed list of kinds, with what it rests on (method 6.12).
+//! What may be said about results: the rules by which verdicts and bounds become claims (method 6.12).
 //!
-//! Input: verdicts and bounds. Output: [`Claim`]s, which sentences put into words. Pure, and the same for results that were
-//! just made and for files that store none. Deliberately absent: words, and any claim that a pair without a verdict takes
+//! Input: verdicts, bounds and loads. Output: [`Claim`]s, which sentences put into words. Pure, and the same for results that
+//! were just made and for files that store none. Deliberately absent: words, and any claim that a pair without a verdict takes
 //! part in.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{BoundCheck, BoundOutcome, BoundedCell, Choice, Comparison, Contest, Results};
+use super::claim::{Claim, Evidence, Kind, Place};
+use super::{BoundCheck, BoundOutcome, BoundedCell, Cell, Choice, Comparison, Contest, Results, load};
 use base::metric::MetricReference;
 use plan::CellId;
-
-/// A statement that can be checked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Claim {
-    /// What it belongs to.
-    pub place: Place,
-    /// What is said.
-    #[serde(flatten)]
-    pub kind: Kind,
-    /// By which metric, as users name it.
-    pub metric: MetricReference,
-    /// Ids of the cells that it is about: the better one first, or a set in the order of the answer.
-    pub cells: Vec<CellId>,
-    /// The comparisons or estimates that it rests on: of each pair of a set, or of each cell.
-    pub rests_on: Vec<Evidence>,
-}
-
-/// What a claim belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// A set of cells that could stand in for each other, by its number in `choice.contests`.
-    Answer(usize),
-    /// A bound of the question, by its number in `choice.bounds`.
-    Bound(usize),
-    /// A goal, by its number.
-    Goal(usize),
-}
-
-/// What is said.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "claim", rename_all = "snake_case")]
-pub enum Kind {
-    /// The first cell is better than the second: faster, of a higher rate, smaller.
-    Better {
-        /// By so much: above 1.
-        ratio: f64,
-        /// At least, unless that is the margin by so much.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        low: Option<f64>,
-        /// At most.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        high: Option<f64>,
-    },
-    /// No two of them differ by more than the margin.
-    Equivalent,
-    /// Some two of them may differ by more than the margin, and none was found to be better than another.
-    NotToldApart {
-        /// Of the pair with the widest interval, the ratio of the first to the second of `rests_on`'s first row; absent where a
-        /// pair has none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        low: Option<f64>,
-        /// Its upper end.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        high: Option<f64>,
-    },
-    /// The cells keep the bound with their whole intervals.
-    Kept,
-    /// They miss it with their whole intervals, or a late share because queries came faster than they were served.
-    Missed,
-    /// Neither can be said of them.
-    Undecided,
-}
-
-/// What a claim rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Evidence {
-    /// Id of the cell.
-    pub cell: CellId,
-    /// Id of the cell that it is compared with; absent for an estimate of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub against: Option<CellId>,
-    /// The ratio, above 1 where the first is better, or the value; absent where there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<f64>,
-    /// Lower end of its interval.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub low: Option<f64>,
-    /// Upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub high: Option<f64>,
-    /// Common blocks, or runs.
-    pub n: u64,
-}
-
-impl Evidence {
-    fn of_pair(row: &Comparison) -> Self {
-        let Comparison { cell, baseline, ratio, low, high, blocks, .. } = *row;
-        Evidence { cell, against: Some(baseline), value: Some(ratio), low, high, n: blocks }
-    }
-
-    fn of_bounded(of: &BoundedCell) -> Self {
-        let BoundedCell { cell, value, low, high, n, .. } = *of;
-        Evidence { cell, against: None, value, low, high, n }
-    }
-
-    /// How far from each other its interval allows two cells to be; infinite without one.
-    fn width(&self) -> f64 {
-        self.low.zip(self.high).map_or(f64::INFINITY, |(low, high)| high.max(low.recip()))
-    }
-}
+use quality::accuracy::Score;
+use statistics::interval::Estimate;
 
 impl Comparison {
     /// The same pair with cell and baseline swapped.
@@ -162,6 +61,8 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     for (number, goal) in results.goals.iter().enumerate().filter(|(_, goal)| !goal.withheld) {
         of_bound(&goal.check, Place::Goal(number), &mut claims);
     }
+    claims.extend(results.cells.iter().flat_map(of_scores));
+    claims.extend(load::claims(results));
     claims
 }
 
@@ -183,6 +84,29 @@ fn of_contest(choice: &Choice, contest: &Contest, place: Place, claims: &mut Vec
         }
     }
     claims.extend(contest.ties.iter().filter(|row| row.verdict.is_improvement()).map(better));
+}
+
+/// How each score stands to the reference's on the same items.
+fn of_scores(cell: &Cell) -> impl Iterator<Item = Claim> {
+    let of = |score: Score| {
+        let change = score.change?;
+        let is_equal = match (change.lost.zip(change.gained), change.interval) {
+            (Some(items), _) => items == (0, 0),
+            (None, Some(it)) => it.low == 0.0 && it.high == 0.0,
+            (None, None) => change.difference == 0.0,
+        };
+        let kind = match (is_equal, score.is_told_apart(), score.is_worse()) {
+            (true, ..) => Kind::AsAccurate,
+            (_, false, _) => Kind::NotToldApart { low: None, high: None },
+            (_, true, true) => Kind::LessAccurate,
+            (_, true, false) => Kind::MoreAccurate,
+        };
+        let difference = Estimate { value: change.difference, interval: change.interval, ..score.estimate };
+        let rests_on = vec![Evidence::of_estimate(cell.id, &difference)];
+        let metric = MetricReference::of(score.metric.metric());
+        Some(Claim { place: Place::Accuracy, kind, metric, cells: vec![cell.id], rests_on })
+    };
+    cell.scores().into_iter().filter_map(of)
 }
 
 /// Whether the cells of a set are equivalent; a single cell is no set, and of a set with a difference in it nothing is said.
@@ -224,12 +148,5 @@ fn of_bound(check: &BoundCheck, place: Place, claims: &mut Vec<Claim>) {
                 rests_on: cells.into_iter().map(Evidence::of_bounded).collect(),
             });
         }
-    }
-}
-
-impl Results {
-    /// What is claimed in one place.
-    pub fn claims_in(&self, place: Place) -> impl Iterator<Item = &Claim> {
-        self.claims.iter().filter(move |claim| claim.place == place)
     }
 }

@@ -9,9 +9,11 @@
 
 mod across;
 mod cell;
+mod claim;
 mod claims;
 mod format2;
 mod layout;
+mod load;
 mod lookup;
 mod make;
 mod method;
@@ -53,7 +55,7 @@ pub use crate::summary::{CellShape, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
-pub use claims::{Claim, Evidence, Kind, Place};
+pub use claim::{Claim, Evidence, Kind, Place};
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};

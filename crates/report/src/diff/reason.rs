@@ -1,6 +1,7 @@
 //! Verdicts and reasons in a few words.
 
 use crate::format::{count, difference, list, p_value, percent, verdict_word};
+use crate::mark::claimed;
 use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
 use statistics::multiplicity::LEVEL;
 
@@ -9,14 +10,14 @@ pub(super) fn verdict(row: &Row) -> String {
     let word = row.verdict.map(|verdict| verdict_word(&row.metric, verdict));
     let text = match (&row.reason, word) {
         (Reason::Unchanged, _) => "unchanged".to_owned(),
-        (Reason::BeyondMargin | Reason::WithinMargin, Some(word)) => word.to_owned(),
+        (Reason::BeyondMargin | Reason::WithinMargin, Some(word)) => word,
         (reason, Some(word)) => format!("{word}: {}", words(reason, row)),
         (reason, None) => words(reason, row),
     };
-    match row.gate.as_ref().and_then(|gate| gate_words(gate, row)) {
+    claimed(match row.gate.as_ref().and_then(|gate| gate_words(gate, row)) {
         Some(gate) => format!("{text}, {gate}"),
         None => text,
-    }
+    })
 }
 
 pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
@@ -50,7 +51,7 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
         Reason::TooFewRuns { needed } => format!("a verdict needs {needed} runs on each side"),
         Reason::SizeNotEstablished => format!("possibly by less than {}", difference(row.margin, row.metric)),
         Reason::NotEnoughData { detectable: Some(effect) } => {
-            format!("sees {} and more", percent(*effect))
+            format!("detects {} or more", percent(*effect))
         }
         Reason::NotEnoughData { detectable: None } if !row.metric.metric.is_constant() => "too little data".to_owned(),
         Reason::NotEnoughData { detectable: None } => "too few items".to_owned(),

@@ -45,12 +45,12 @@ fn kind(row: &Row) -> Option<String> {
         (Reason::Gone, _) => return stands_for_cell.then(|| "gone".to_owned()),
         (Reason::Lost { .. }, _) => return stands_for_cell.then(|| "no longer measured".to_owned()),
         (Reason::Neither { .. }, _) => return stands_for_cell.then(|| "measured on neither side".to_owned()),
-        (Reason::OtherFrame { .. }, _) => "incomparable",
-        (_, None) => "not judged",
+        (Reason::OtherFrame { .. }, _) => "incomparable".to_owned(),
+        (_, None) => "not judged".to_owned(),
         (_, Some(verdict)) => verdict_word(&row.metric, verdict),
     };
     let is_latency = row.metric.metric.name == LATENCY.name;
-    Some(if is_latency || !row.is_difference() { word.to_owned() } else { format!("{word} {}", row.metric.title()) })
+    Some(if is_latency || !row.is_difference() { word } else { format!("{word} {}", row.metric.title()) })
 }
 
 /// The rows that decide: those by which the gate falls, else what became worse, else what became better.

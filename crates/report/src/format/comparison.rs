@@ -68,7 +68,7 @@ pub fn speedup(row: &Comparison) -> String {
 }
 
 /// The verdict of a row in the metric's own words.
-pub fn verdict_of(row: &Comparison) -> &'static str {
+pub fn verdict_of(row: &Comparison) -> String {
     verdict_word(&row.metric, row.verdict)
 }
 

@@ -1,16 +1,17 @@
 //! Words for verdicts, shares, sizes and lists: whatever needs no column of its own.
 
 use super::{fixed, scale, significant_decimals};
+use crate::mark::claimed;
 use base::metric::{Direction, ITEMS, LARGEST_RATE, LATENCY, Metric, MetricReference, THROUGHPUT, Unit};
 use statistics::paired::Verdict;
 
 /// The verdict in the metric's own words: faster and slower for times and rates, smaller and larger for sizes, lower and
 /// higher for scatter.
-pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> &'static str {
-    match verdict.is_difference() {
+pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> String {
+    claimed(match verdict.is_difference() {
         true => direction_word(metric, verdict.is_improvement()),
         false => verdict.name(),
-    }
+    })
 }
 
 /// Whether a better value of it is what people call faster, without saying at what.

@@ -29,7 +29,7 @@ pub(super) fn lines(results: &Results) -> Vec<String> {
 /// What holds on which machines, with the bound that all of them keep.
 fn held_words(across: &AcrossMachines, held: &Held) -> String {
     let word = match held.verdict.is_open() {
-        true => "undecided",
+        true => "undecided".to_owned(),
         false => verdict_word(&across.metric, held.verdict),
     };
     let (count, of) = (held.machines.len(), across.cells.len());

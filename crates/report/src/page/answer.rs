@@ -13,6 +13,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Table, bounds, outputs, profile};
 use crate::cause;
 use crate::format::{self, percent};
+use crate::mark::claimed;
 use base::metric::{Direction, LARGEST_RATE, MetricReference, PEAK_RSS, Unit};
 use base::wording::{capitalized, count, list};
 use experiment::Axis;
@@ -251,6 +252,10 @@ impl<'a> Held<'a> {
 }
 
 fn superlative(choice: &Choice) -> String {
+    claimed(title_of_best(choice))
+}
+
+fn title_of_best(choice: &Choice) -> String {
     let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
     if choice.unasked
         && evidence.peek().is_some()
@@ -293,15 +298,13 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
             format!("{}, or {} if it keeps {bound}", names.named(kept), names.named(doubtful))
         }
     };
-    let is_worse = |id: CellId| {
-        let score = names.reader.cell(id).and_then(|cell| cell.scores().into_iter().next());
-        score.is_some_and(|score| score.is_worse())
-    };
+    let is_less_accurate =
+        |id: CellId| outputs::accuracy_of(names.reader, id).is_some_and(|claim| claim.kind == Kind::LessAccurate);
     let named = match contest.best.as_slice() {
-        [one] if is_worse(*one) => format!("{named} (less accurate)"),
+        [one] if is_less_accurate(*one) => format!("{named} (less accurate)"),
         _ => named,
     };
-    if end == End::Open { format!("not told apart: {named}") } else { named }
+    claimed(if end == End::Open { format!("not told apart: {named}") } else { named })
 }
 
 /// What stands in place of a choice, and why there is none.
@@ -341,14 +344,14 @@ fn costs_of(reader: &Reader<'_>, names: &Names<'_>) -> Vec<String> {
     let is_one = names.contest.best.len() == 1;
     let of = |id: &CellId| {
         let cell = reader.cell(*id).filter(|cell| !results.is_baseline(cell))?;
-        let outputs = outputs::against_reference(cell);
+        let outputs = outputs::against_reference(reader, cell);
         let memory = results.compared_by(MetricReference::of(&PEAK_RSS)).find(|row| row.cell == *id);
         let memory = memory.filter(|row| row.verdict.is_difference()).and_then(|row| {
             let peak = |id: CellId| Some(reader.cell(id)?.estimate(&PEAK_RSS)?.value);
             let saved = peak(row.baseline)? - peak(row.cell)?;
             let word = if saved > 0.0 { "less" } else { "more" };
             let baseline = names.name(row.baseline);
-            Some(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs())))
+            Some(claimed(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs()))))
         });
         let name = if is_one { String::new() } else { format!("{}: ", names.name(*id)) };
         Some([outputs, memory].into_iter().flatten().map(move |told| format!("{name}{told}")))

@@ -2,6 +2,7 @@
 
 use super::Reader;
 use crate::format::{self, Column};
+use crate::mark::claimed;
 use base::metric::{LATENCY, MetricReference, Statistic};
 use base::wording::{list, some};
 use experiment::{Axis, Selector};
@@ -48,7 +49,7 @@ fn kept(check: &BoundCheck, reader: &Reader<'_>) -> String {
             clauses.push(format!("{word} {}", named(check, reader, &cells)));
         }
     }
-    clauses.join("; ")
+    claimed(clauses.join("; "))
 }
 
 fn named(check: &BoundCheck, reader: &Reader<'_>, cells: &[&BoundedCell]) -> String {
@@ -73,6 +74,7 @@ pub(super) fn goals(reader: &Reader<'_>) -> Vec<String> {
         };
         let name = goal.name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
         let quick = if goal.withheld { "a quick look decides no goal; " } else { "" };
+        let outcome = claimed(outcome);
         format!("{outcome}{name}: {quick}{}: {}.", words(&goal.check), kept(&goal.check, reader))
     };
     reader.results.goals.iter().map(told).collect()

@@ -1,6 +1,7 @@
 //! One contest of the question with the names of its cells: what decided it, what was left out, and why.
 
 use super::{Reader, bounds, name_among};
+use crate::mark::claimed;
 use base::metric::MetricReference;
 use base::wording::{count, list, some};
 use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
@@ -79,7 +80,7 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
         }
     }
     let told = parts.into_iter().map(|(why, alike)| format!("{} ({why})", list(&some(alike.into_iter(), MOST_NAMED))));
-    told.collect::<Vec<_>>().join("; ")
+    claimed(told.collect::<Vec<_>>().join("; "))
 }
 
 /// `failed: operator`, a fragment about one or several cells.

@@ -9,6 +9,7 @@ use super::table::{Columns, TableCell, TableColumn, or_nothing};
 use super::{Reader, Section, Table};
 use crate::cause::conditional;
 use crate::format::{self, percent};
+use crate::mark::claimed;
 use base::code::spelt;
 use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
@@ -115,7 +116,7 @@ pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
         Against {
             ratio: ratio.to_owned(),
             interval: (!ends.is_empty()).then(|| ends.to_owned()),
-            verdict: conditional(format::verdict_of(row).to_owned(), has_load(reader, row)),
+            verdict: conditional(format::verdict_of(row), has_load(reader, row)),
             withheld: match reader.cell(row.cell).is_some_and(Cell::outputs_differ) {
                 true => Some("outputs differ".to_owned()),
                 false => row.withheld().map(|why| why.words().to_owned()),
@@ -136,7 +137,7 @@ fn verdict(reader: &Reader<'_>, row: &Comparison) -> String {
     let word = format::verdict_of(row);
     let told = match why_open(row) {
         Some(why) => format!("{word}: {why}"),
-        None => word.to_owned(),
+        None => word,
     };
     conditional(told, has_load(reader, row))
 }
@@ -146,13 +147,17 @@ const FEWEST_FOR_A_FORECAST: u64 = 10;
 
 /// Why there is no verdict, or none that claims anything, and what would give one.
 pub(super) fn why_open(row: &Comparison) -> Option<String> {
+    reason_of(row).map(claimed)
+}
+
+fn reason_of(row: &Comparison) -> Option<String> {
     if let Some(withheld) = row.withheld() {
         return Some(withheld.words().to_owned());
     }
     match row.reason {
         Reason::TooFewBlocks => Some(format!("{} with a ratio; a verdict needs 5", count(row.blocks, "run"))),
         Reason::SizeNotEstablished => {
-            let more = row.more_blocks.and_then(|_| would_decide(&[row]));
+            let more = row.more_blocks.and_then(|_| forecast(&[row]));
             let more = more.map_or(String::new(), |more| format!("; {more}"));
             let is_beyond = row.low.is_some_and(|low| low > 1.0 + row.margin)
                 || row.high.is_some_and(|high| high < 1.0 / (1.0 + row.margin));
@@ -167,7 +172,7 @@ pub(super) fn why_open(row: &Comparison) -> Option<String> {
         Reason::NotEnoughData => {
             let detectable = row.detectable.filter(|_| row.more_blocks.is_none());
             let these = detectable.map(|effect| format!(": these detect differences of {} or more", percent(effect)));
-            would_decide(&[row]).map(|words| words + &these.unwrap_or_default())
+            forecast(&[row]).map(|words| words + &these.unwrap_or_default())
         }
         _ => None,
     }
@@ -175,6 +180,10 @@ pub(super) fn why_open(row: &Comparison) -> Option<String> {
 
 /// `about 12 more runs would decide`: all of these comparisons.
 pub(super) fn would_decide(rows: &[&Comparison]) -> Option<String> {
+    forecast(rows).map(claimed)
+}
+
+fn forecast(rows: &[&Comparison]) -> Option<String> {
     let fewest = rows.iter().map(|row| row.blocks).min()?;
     if rows.iter().any(|row| row.metric.metric.is_constant()) {
         // Runs say no more of a score.

@@ -7,6 +7,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table};
 use crate::batch_search::{end, tried};
 use crate::format::{self, Column, percent};
+use crate::mark::claimed;
 use base::code::Severity;
 use base::metric::{self, LARGEST_RATE, LATENCY, MetricReference, Statistic, Unit};
 use base::wording::count;
@@ -240,7 +241,7 @@ fn samples(cells: &[&Cell]) -> Option<Table> {
         let parts = [(shape.slower_runs, "slower"), (shape.faster_runs, "faster")].into_iter();
         let told: Vec<String> =
             parts.filter(|(runs, _)| *runs > 0).map(|(runs, word)| format!("{runs} {word}")).collect();
-        let text = if told.is_empty() { "none".to_owned() } else { told.join(", ") };
+        let text = if told.is_empty() { "none".to_owned() } else { claimed(told.join(", ")) };
         Some(TableCell::number(text, f64::from(shape.slower_runs + shape.faster_runs)))
     });
     for (title, meaning, of) in COUNTS {

@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, facts};
 use crate::format::{self, p_value, percent};
+use crate::mark::claimed;
 use base::metric::Unit;
 use base::wording::{count, list};
 use experiment::{AccuracyMetric, Model};
-use judge::results::{Cell, Conversion, Results};
+use judge::results::{Cell, Claim, Conversion, Kind, Place, Results};
+use plan::CellId;
 use quality::accuracy::{Change, Score};
 use quality::fidelity::{Agreement, Equal, Fidelity};
 use record::VariantAccuracy;
@@ -56,24 +58,31 @@ pub(super) fn in_a_word(cell: &Cell) -> Option<String> {
 
 /// `top-1 97.8 % against 98.1 % (lower, p 0.012)`, `as before` where no item changed; else how like the reference's the
 /// outputs are; `None` where they are equal to the last place that is shown.
-pub(super) fn against_reference(cell: &Cell) -> Option<String> {
+pub(super) fn against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
+    words_against_reference(reader, cell).map(claimed)
+}
+
+/// What is claimed of a cell's first score against the reference's.
+pub(super) fn accuracy_of<'a>(reader: &Reader<'a>, cell: CellId) -> Option<&'a Claim> {
+    reader.results.claims_in(Place::Accuracy).find(|claim| claim.cells == [cell])
+}
+
+fn words_against_reference(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     if let Some(score) = cell.scores().first() {
-        let change = score.change?;
+        let (change, claim) = (score.change?, accuracy_of(reader, cell.id)?);
         let (metric, name) = (score.metric.metric(), short_name(score.metric));
         let shown = |value: f64| format::score(metric, value, score.estimate.n);
         let (own, before) = (shown(score.estimate.value), shown(score.estimate.value - change.difference));
         let p = format!("p {}", p_value(change.p));
-        let told = match (score.is_told_apart(), change.difference < 0.0) {
-            (false, _) => p,
-            (true, true) => format!("lower, {p}"),
-            (true, false) => format!("higher, {p}"),
+        let told = match (claim.kind, change.difference < 0.0) {
+            (Kind::NotToldApart { .. }, _) => p,
+            (_, true) => format!("lower, {p}"),
+            (_, false) => format!("higher, {p}"),
         };
         let items = score.estimate.n;
-        return Some(match (change.lost.zip(change.gained), change.interval) {
-            (Some((0, 0)), _) => format!("{name} {own} as before"),
-            (None, Some(it)) if it.low == 0.0 && it.high == 0.0 => format!("{name} {own} as before"),
-            (None, None) if change.difference == 0.0 => format!("{name} {own} as before"),
-            (Some((lost, gained)), _) if lost == gained => {
+        return Some(match (claim.kind, change.lost.zip(change.gained)) {
+            (Kind::AsAccurate, _) => format!("{name} {own} as before"),
+            (_, Some((lost, gained))) if lost == gained => {
                 format!("{name} {own}: {lost} lost, {gained} gained of {items}")
             }
             _ => format!("{name} {own} against {before} ({told})"),

@@ -9,6 +9,7 @@ use super::contest::Names;
 use super::judged::{why_open, would_decide};
 use super::load::keeps;
 use crate::format;
+use crate::mark::claimed;
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Unit};
 use base::wording::{count, list};
 use judge::results::{Choice, Claim, Comparison, Contest, Kind, Place, Reason, Standing};
@@ -72,6 +73,10 @@ impl Part {
     }
 
     pub(super) fn words(&self, reader: &Reader<'_>) -> String {
+        claimed(self.plain_words(reader))
+    }
+
+    fn plain_words(&self, reader: &Reader<'_>) -> String {
         match self {
             Part::Better { values: Some(values), than, .. } => format!("{values} of {than}"),
             Part::Better { who, than, metric, ratios, values: None } => {

@@ -4,6 +4,7 @@ use super::contest::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Figure, Reader, Section, Table, name_among};
 use crate::format::Column;
+use crate::mark::claimed;
 use crate::plots::Plots;
 use base::wording::{list, some};
 use judge::results::{Cell, FrontierPlace, Point, Tradeoff};
@@ -84,7 +85,7 @@ fn place(tradeoff: &Tradeoff, point: &Point, name: impl Fn(CellId) -> String) ->
             };
             let mut by = by.clone();
             by.sort_by_key(|cell| !is_on_frontier(cell));
-            format!("dominated by {}", list(&some(by.iter().map(|cell| name(*cell)), MOST_NAMED)))
+            claimed(format!("dominated by {}", list(&some(by.iter().map(|cell| name(*cell)), MOST_NAMED))))
         }
         FrontierPlace::LeftOut { why } => unfit_words(*why),
         FrontierPlace::Frontier => "frontier".to_owned(),

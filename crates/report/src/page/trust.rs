@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Reader;
 use crate::format::{judged_ratio, noise_floor, percent};
+use crate::mark::claimed;
 use base::code::{BIASED, Code, part};
 use base::wording::{count, list};
 use experiment::{Design, QUICK_MARGIN};
@@ -109,7 +110,7 @@ fn one(reader: &Reader<'_>, control: &Control) -> String {
     let shown = judged_ratio(control.ratio, control.interval(), control.margin);
     let (apart, margin) = (percent(control.difference()), percent(control.margin));
     let code = control.code().map_or("", Code::name);
-    match control.outcome {
+    claimed(match control.outcome {
         ControlOutcome::Passed => "Control: two identical arms, equivalent.".to_owned(),
         ControlOutcome::Failed => format!(
             "Control failed ({code}): two identical arms of {cell} differed by {apart} ({shown}), beyond the margin of {margin}."
@@ -125,7 +126,7 @@ fn one(reader: &Reader<'_>, control: &Control) -> String {
         ControlOutcome::Inconclusive => format!(
             "Control: two identical arms, inconclusive ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
         ),
-    }
+    })
 }
 
 /// `Controls: 4 pairs of identical arms: 3 equivalent, 1 inconclusive.`
@@ -142,7 +143,7 @@ fn counted(planned: usize, controls: &[Control]) -> String {
     let mut parts: Vec<String> = counts.map(|(number, word)| format!("{number} {word}")).collect();
     let missing = planned.saturating_sub(controls.len());
     parts.extend((missing > 0).then(|| format!("{missing} without a block")));
-    format!("Controls: {} of identical arms: {}.", count(planned as u64, "pair"), parts.join(", "))
+    format!("Controls: {} of identical arms: {}.", count(planned as u64, "pair"), claimed(parts.join(", ")))
 }
 
 /// How many blocks the groups needed, one sentence; `None` where runs do not go by need (method 4.6).

@@ -106,7 +106,7 @@ fn doubled(reader: &Reader<'_>, control: &Control) -> Row {
     let other = if control.twin_runs.is_empty() { own } else { Some(&control.twin_runs) };
     let logs = other.map(|other| log_ratios(other, &control.runs, MetricReference::LATENCY)).unwrap_or_default();
     let word = match control.outcome {
-        ControlOutcome::Failed => "failed",
+        ControlOutcome::Failed => "failed".to_owned(),
         _ => format::verdict_word(&MetricReference::LATENCY, control.verdict),
     };
     Row {

@@ -8,7 +8,7 @@ use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, t
 use super::{Plot, slug, unused};
 use crate::format::{Column, amount, shown_interval};
 use crate::page::Reader;
-use crate::page::load::{knees, throughput};
+use crate::page::load::knees;
 use base::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
 use experiment::{Axis as PlanAxis, BATCH, LatencyBound, Load};
 use judge::results::Cell;
@@ -64,7 +64,7 @@ const VARIED: [Varied; 3] = [
         unit: Unit::PerSecond,
         caption: "Inferences per second, with 95 % intervals over runs. The ring marks the knee: the number of clients with the most throughput for its latency.",
         points: |cell, _| match cell.load.as_ref()?.queries {
-            Load::Clients(clients) => Some((f64::from(clients), vec![("", throughput(cell)?)])),
+            Load::Clients(clients) => Some((f64::from(clients), vec![("", cell.throughput()?)])),
             _ => None,
         },
     },

@@ -1,0 +1,134 @@
+//! Sentences that are made from measured values compare nothing but by a claim or a verdict: what words them is marked, and
+//! outside of the marks no word of comparison stands.
+
+use std::collections::BTreeSet;
+
+use judge::diff::{DiffOptions, Side, Stale, diff};
+use judge::results::Results;
+use report::diff::{Neighbours, Page};
+use report::{Format, MARKS, compose, with_marks};
+use statistics::random::Xoshiro256PlusPlus;
+
+use super::claims::made_up;
+use super::fixture::{Axes, Behaviour, Fixture, experiment, usual};
+use super::{all, measured_claims};
+use crate::support::readable;
+
+const WORDS: &[&str] = &[
+    "faster",
+    "slower",
+    "equivalent",
+    "as fast",
+    "best",
+    "fastest",
+    "ahead",
+    "kept",
+    "met",
+    "missed",
+    "knee",
+    "same",
+    "as before",
+    "smaller",
+    "larger",
+    "more",
+    "less",
+];
+
+/// What the same sentence says of any result: headings, captions, methods, explanations of codes.
+const FIXED: &[&str] = &[
+    "trimmed mean of its processes' medians",
+    "model x input x variant x device) was run",
+    "A run loaded the model",
+    "**W_",
+    "Groups of three and more cells",
+    "what runs met on the machine",
+    "best case",
+    "Speed-up of each cell over its baseline, paired by block",
+    "The same cell measured as two identical arms",
+    "The ring marks the knee",
+    "smaller differences may be missed",
+    "Dominated: another is better or equivalent in",
+    "Changes are on the same items",
+    "This describes the shape of the samples",
+    "failed in rehearsal or twice in the same way",
+];
+
+fn without_marks(text: &str) -> String {
+    let mut depth = 0;
+    let mut plain = String::new();
+    for letter in text.chars() {
+        depth += i32::from(letter == MARKS[0]);
+        if depth == 0 {
+            plain.push(letter);
+        }
+        depth -= i32::from(letter == MARKS[1]);
+    }
+    assert_eq!(depth, 0, "marks are not closed: {text}");
+    plain
+}
+
+fn has(text: &str, word: &str) -> bool {
+    let is_part = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || "-_".contains(letter));
+    text.match_indices(word)
+        .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next()))
+}
+
+fn compared(results: &Results, found: &mut BTreeSet<String>) {
+    let formats = [Format::named("md"), Format::named("html"), Format::named("latex")].map(Option::unwrap);
+    let rendered = with_marks(|| compose(results, None).render(&formats)).unwrap();
+    for (_, bytes) in rendered.files {
+        let text = String::from_utf8(bytes).unwrap();
+        compared_in(&if text.starts_with("<!") { readable(&text) } else { text }, found);
+    }
+}
+
+fn compared_in(text: &str, found: &mut BTreeSet<String>) {
+    for line in without_marks(text).lines() {
+        // The results as data.
+        let is_data = line.trim_start().starts_with(['{', '"']);
+        if !is_data && WORDS.iter().any(|word| has(&line.to_lowercase(), word)) {
+            found.insert(line.trim().to_owned());
+        }
+    }
+}
+
+/// What a diff of two results says, but for its figure.
+fn compared_between(baseline: Results, candidate: Results, found: &mut BTreeSet<String>) {
+    let side = |name: &str, results: Results| Side { name: name.to_owned(), results, stale: Stale::default() };
+    let terms = DiffOptions { judges_unchanged: true, ..DiffOptions::default() };
+    let diff = diff(&side("before", baseline), &side("after", candidate), &terms);
+    let page = with_marks(|| Page { plot: None, ..Page::new(&diff, "perfrun diff") });
+    compared_in(&Page::markdown(&[page], &Neighbours::default(), "").unwrap(), found);
+}
+
+/// One experiment of three variants on several days, each variant slower or faster than on others.
+fn slowed(number: u64) -> Results {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(number);
+    let axes = Axes { models: &["m"], batches: &[1], variants: &["a", "b", "c"], devices: &["cpu"], runs: 10 };
+    let factors: Vec<f64> = (0..3).map(|_| (0.2 * random.normal()).exp()).collect();
+    let behaviour = |path: &str| {
+        let place = ["/a/", "/b/", "/c/"].iter().position(|name| path.contains(name)).unwrap();
+        Behaviour { run_sd: 0.01, ..usual(5e6 * factors[place], 30) }
+    };
+    Fixture::rerun(experiment("slowed", &axes), number, behaviour).summarized().results()
+}
+
+#[test]
+fn what_compares_is_a_claim_or_a_verdict() {
+    let mut found = BTreeSet::new();
+    for (_, fixture) in all() {
+        compared(&fixture.results(), &mut found);
+    }
+    for number in 0..60 {
+        for results in [made_up(number), measured_claims::loads(number), measured_claims::scores(number)] {
+            compared(&results, &mut found);
+        }
+        compared_between(slowed(number), slowed(number + 60), &mut found);
+        compared_between(measured_claims::scores(number), measured_claims::scores(number + 1), &mut found);
+    }
+    let is_fixed = |line: &&String| FIXED.iter().any(|fixed| line.contains(fixed));
+    let (fixed, others): (Vec<&String>, Vec<&String>) = found.iter().partition(is_fixed);
+    assert!(others.is_empty(), "no claim is behind these: {others:#?}");
+    let is_used = |text: &&&str| fixed.iter().any(|line| line.contains(**text));
+    assert_eq!(FIXED.iter().filter(is_used).count(), FIXED.len(), "what no report says needs no exception");
+}

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod claims;
+mod experiments;
 mod figures;
 mod fixture;
 mod marks;

@@ -30,7 +30,7 @@ struct Found {
     is_on_edge: bool,
 }
 
-struct Checker<'a> {
+pub(super) struct Checker<'a> {
     results: &'a Results,
     cells: BTreeMap<CellId, &'a Cell>,
 }
@@ -41,7 +41,7 @@ fn is_close(one: f64, other: f64) -> bool {
 }
 
 impl<'a> Checker<'a> {
-    fn new(results: &'a Results) -> Self {
+    pub(super) fn new(results: &'a Results) -> Self {
         Checker { results, cells: results.cells.iter().map(|cell| (cell.id, cell)).collect() }
     }
 
@@ -72,6 +72,9 @@ impl<'a> Checker<'a> {
     fn pair(&self, one: CellId, other: CellId, claim: &Claim) -> Found {
         let metric = claim.metric;
         let sign = if metric.metric.direction == Direction::HigherIsBetter { 1.0 } else { -1.0 };
+        if let Some(found) = self.items(one, other, metric.metric.name) {
+            return found;
+        }
         if metric.metric.is_constant() {
             let value = |id: CellId| self.cells[&id].metrics[metric.metric.name].value;
             let by = sign * (value(one) - value(other));
@@ -94,7 +97,40 @@ impl<'a> Checker<'a> {
         Found { said: if is_withheld { Said::Open } else { found.said }, ..found }
     }
 
+    /// Two scores on the same items (6.2): Bonett and Price's interval with a margin of half a percentage point.
+    fn items(&self, one: CellId, other: CellId, metric: &str) -> Option<Found> {
+        let right = |id: CellId| {
+            let rows = &self.results.items_right;
+            let row = rows.iter().find(|row| row.metric == metric && row.cells.contains(&id))?;
+            let byte = |at: usize| u8::from_str_radix(&row.right[2 * at..2 * at + 2], 16).unwrap();
+            Some((0..row.items as usize).map(|item| byte(item / 8) >> (item % 8) & 1).collect::<Vec<u8>>())
+        };
+        let (mine, others) = (right(one)?, right(other)?);
+        let only = |won: u8| mine.iter().zip(&others).filter(|(mine, other)| **mine == won && **other != won).count();
+        let (gained, lost, n) = (only(1) as f64, only(0) as f64, mine.len() as f64);
+        let [more, fewer] = [gained, lost].map(|items| (items + 1.0) / (n + 2.0));
+        let half = 1.959_963_984_540_054 * ((more + fewer - (more - fewer).powi(2)) / (n + 2.0)).sqrt();
+        let [low, high] = if gained + lost == 0.0 { [0.0; 2] } else { [more - fewer - half, more - fewer + half] };
+        let said = match () {
+            () if low > 0.005 => Said::Better,
+            () if high < -0.005 => Said::Worse,
+            () if low > -0.005 && high < 0.005 => Said::Equivalent,
+            () => Said::Open,
+        };
+        let share = |of: &[u8]| of.iter().map(|right| f64::from(*right)).sum::<f64>();
+        let ratio = |by: f64| 1.0 + by * n / share(&others);
+        Some(Found {
+            said,
+            ratio: share(&mine) / share(&others),
+            ends: Some([ratio(low), ratio(high)]),
+            is_on_edge: false,
+        })
+    }
+
     fn check(&self, claim: &Claim) -> Result<(), String> {
+        if matches!(claim.place, Place::Load(_) | Place::Accuracy) {
+            return super::measured_claims::check(self.results, claim);
+        }
         let refused = |why: String| Err(format!("{claim:?}: {why}"));
         match claim.kind {
             Kind::Better { ratio, low, high } => {
@@ -144,7 +180,11 @@ impl<'a> Checker<'a> {
         let level = 0.05 / self.looks().len() as f64;
         for id in &claim.cells {
             let values: Vec<f64> = self.values(*id, &bound.metric.column()).into_values().collect();
+            let is_late = bound.metric.metric.name == base::metric::LATE_SHARE.name;
             let interval = (values.len() >= 5 && !self.is_withheld(*id)).then(|| {
+                if is_late {
+                    return super::measured_claims::late_share(&values, self.cells[id].samples, 1.0 - level);
+                }
                 let (estimate, error, freedom) = trimmed_mean(&values);
                 let half = quantile(1.0 - level / 2.0, freedom) * error;
                 [estimate - half, estimate + half]
@@ -165,7 +205,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether every claim holds, and nothing that sentences are made of is missing.
-    fn check_all(&self) -> Result<usize, String> {
+    pub(super) fn check_all(&self) -> Result<usize, String> {
         self.results.claims.iter().try_for_each(|claim| self.check(claim))?;
         for (number, contest) in self.results.choice.iter().flat_map(|choice| &choice.contests).enumerate() {
             let is_named = |claim: &&Claim| claim.place == Place::Answer(number) && claim.cells == contest.best;

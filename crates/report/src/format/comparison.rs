@@ -54,6 +54,11 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
     format!("{value}{unit} [{low}, {high}]")
 }
 
+/// Whether all of its interval is beyond the margin, on either side.
+pub(crate) fn is_beyond(row: &Comparison) -> bool {
+    row.low.is_some_and(|low| low > 1.0 + row.margin) || row.high.is_some_and(|high| high < 1.0 / (1.0 + row.margin))
+}
+
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
 /// the reason, where a verdict is withheld.
 pub fn speedup(row: &Comparison) -> String {
@@ -63,6 +68,7 @@ pub fn speedup(row: &Comparison) -> String {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
         Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
         None if row.interval().is_none() => format!("{ratio} ({}, not judged)", count(row.blocks, "run")),
+        None if row.verdict.is_open() && is_beyond(row) => format!("{ratio} {word}: too few runs"),
         None => format!("{ratio} {word}"),
     }
 }

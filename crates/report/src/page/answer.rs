@@ -331,7 +331,7 @@ fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
     if held.end == End::None {
         return String::new();
     }
-    let mut all = held.contests.iter().map(|names| costs_of(reader, names));
+    let mut all = held.contests.iter().map(|names| costs_of(reader, names, &held.parts));
     let first = all.next().unwrap_or_default();
     // What differs from place to place stands in the table of results.
     let others: Vec<Vec<String>> = all.collect();
@@ -339,7 +339,7 @@ fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
     shared.collect::<Vec<_>>().join(", ")
 }
 
-fn costs_of(reader: &Reader<'_>, names: &Names<'_>) -> Vec<String> {
+fn costs_of(reader: &Reader<'_>, names: &Names<'_>, parts: &[Part]) -> Vec<String> {
     let results = reader.results;
     let is_one = names.contest.best.len() == 1;
     let of = |id: &CellId| {
@@ -351,6 +351,8 @@ fn costs_of(reader: &Reader<'_>, names: &Names<'_>) -> Vec<String> {
             let saved = peak(row.baseline)? - peak(row.cell)?;
             let word = if saved > 0.0 { "less" } else { "more" };
             let baseline = names.name(row.baseline);
+            let is_told = parts.iter().any(|part| part.compares(row.metric, &baseline));
+            (!is_told).then_some(())?;
             Some(claimed(format!("{} {word} memory than {baseline}", format::rounded_bytes(saved.abs()))))
         });
         let name = if is_one { String::new() } else { format!("{}: ", names.name(*id)) };

@@ -159,9 +159,7 @@ fn reason_of(row: &Comparison) -> Option<String> {
         Reason::SizeNotEstablished => {
             let more = row.more_blocks.and_then(|_| forecast(&[row]));
             let more = more.map_or(String::new(), |more| format!("; {more}"));
-            let is_beyond = row.low.is_some_and(|low| low > 1.0 + row.margin)
-                || row.high.is_some_and(|high| high < 1.0 / (1.0 + row.margin));
-            let claim = match is_beyond {
+            let claim = match format::is_beyond(row) {
                 true => format!("{} are too few to claim it", count(row.blocks, "run")),
                 false => {
                     format!("the interval excludes 1x, but not differences below the {} margin", percent(row.margin))

@@ -28,6 +28,8 @@ pub(super) enum Part {
     Equivalent(MetricReference),
     /// `1.00x [0.91, 1.09]`, `they may differ by up to 12 %`
     Open { is_pair: bool, margin: f64, ratios: Vec<[f64; 3]> },
+    /// `they may differ by up to 0.7 points`: of shares of items
+    OpenShare(f64),
     /// `fp16 is ahead by peak memory (75.5 MiB against 125 MiB)`: what would decide
     Otherwise { name: String, metric: MetricReference, values: Option<String> },
     /// Why there is no claim, or what holds of the only cell.
@@ -66,10 +68,21 @@ impl Part {
             {
                 ratios.extend(more);
             }
+            (Part::OpenShare(apart), Part::OpenShare(other)) => *apart = apart.max(*other),
             (one, other) if one == other => {}
             _ => return None,
         }
         Some(both)
+    }
+
+    /// Whether it has the values of this metric beside those of a cell of this name.
+    pub(super) fn compares(&self, metric: MetricReference, name: &str) -> bool {
+        match self {
+            Part::Tied { by, with, .. } => *by == metric && with == name,
+            Part::Better { metric: by, than, values: Some(_), .. } => *by == metric && than == name,
+            Part::Otherwise { metric: by, values: Some(_), .. } => *by == metric,
+            _ => false,
+        }
     }
 
     pub(super) fn words(&self, reader: &Reader<'_>) -> String {
@@ -104,6 +117,7 @@ impl Part {
                 several => may_differ(several),
             },
             Part::Open { ratios, .. } => may_differ(ratios),
+            Part::OpenShare(apart) => format!("they may differ by up to {:.1} points", (1000.0 * apart).ceil() / 10.0),
             Part::Otherwise { name, metric, values } => {
                 let values = values.as_ref().map_or(String::new(), |values| format!(" ({values})"));
                 format!("{name} is ahead by {}{values}", metric.title())
@@ -325,13 +339,21 @@ impl<'a> Said<'a> {
             (None, rows) => would_decide(rows),
         };
         let margin = open.first().map_or(0.0, |row| row.margin);
-        let mut parts: Vec<Part> = known
-            .map(|(ratio, (low, high))| Part::Open { is_pair, margin, ratios: vec![[ratio, low, high]] })
-            .into_iter()
-            .collect();
+        let apart = |(ratio, (low, high)): (f64, (f64, f64))| match self.share_of_baseline(claim) {
+            Some(share) => Part::OpenShare(share * (high - 1.0).max(1.0 - low)),
+            None => Part::Open { is_pair, margin, ratios: vec![[ratio, low, high]] },
+        };
+        let mut parts: Vec<Part> = known.map(apart).into_iter().collect();
         parts.extend(why.map(Part::Told));
         parts.extend(self.otherwise(contest, &claim.cells));
         parts
+    }
+
+    /// The share that the widest pair's ratio is to, of a score over items.
+    fn share_of_baseline(&self, claim: &Claim) -> Option<f64> {
+        let is_score = claim.metric.unit() == Unit::Share && claim.metric.metric.is_constant();
+        let baseline = claim.rests_on.first().filter(|_| is_score)?.against?;
+        Some(self.names.reader.cell(baseline)?.estimate_of(claim.metric)?.value)
     }
 
     /// The cell that a further metric puts ahead of all others of a set.

@@ -160,8 +160,15 @@ fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
         (Reason::WithinMargin, _) => return None,
         (Reason::BeyondMargin, _) => format!("beyond the margin of {margin}"),
         (Reason::TooFew, _) => format!("a verdict needs {}{side}", count(NEEDED as u64, one)),
-        (Reason::SizeNotEstablished, None) => format!("different, but possibly by less than {margin}"),
-        (Reason::SizeNotEstablished, Some(more)) => format!("different, but possibly by less than {margin}; {more}"),
+        (Reason::SizeNotEstablished, more) => {
+            let limit = 1.0 + findings.terms.margin;
+            let is_beyond = comparison.interval().is_some_and(|it| it.low > limit || it.high < limit.recip());
+            let open = match is_beyond {
+                true => format!("too few {one}s to claim it"),
+                false => format!("the interval excludes 1x, but not differences below {margin}"),
+            };
+            more.map_or(open.clone(), |more| format!("{open}; {more}"))
+        }
         (Reason::NotEnoughData, Some(more)) => more,
         (Reason::NotEnoughData, None) => {
             let remedy = if is_apart { "; interleaved pairs detect smaller differences" } else { "" };

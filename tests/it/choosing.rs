@@ -78,7 +78,7 @@ fn the_answer_names_every_variant_that_differs() {
     for arguments in [&["x.yaml"][..], &["x.yaml", "--set", "choose.best=latency"]] {
         let text = answer(arguments);
         assert!(text.starts_with("answer Fastest: s. 1.2") || text.starts_with("answer Fastest: s. 1.3"), "{text}");
-        assert!(text.contains("; left out: p, q and r (differs: cosine "), "{text}");
+        assert!(text.contains("; left out: p, q and r (differs from fp32: cosine "), "{text}");
         assert!(!text.contains("2.0x") && !text.contains("cannot be ranked"), "{text}");
     }
 }

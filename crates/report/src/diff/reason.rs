@@ -2,6 +2,7 @@
 
 use crate::format::{count, difference, list, p_value, percent, verdict_word};
 use crate::mark::claimed;
+use base::metric::Difference;
 use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
 use statistics::multiplicity::LEVEL;
 
@@ -49,6 +50,7 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
         Reason::WithinMargin => format!("within {}", difference(row.margin, row.metric)),
         Reason::Unchanged => "same bytes, same settings".to_owned(),
         Reason::TooFewRuns { needed } => format!("a verdict needs {needed} runs on each side"),
+        Reason::SizeNotEstablished if is_beyond(row) => "too few runs to claim it".to_owned(),
         Reason::SizeNotEstablished => format!("possibly by less than {}", difference(row.margin, row.metric)),
         Reason::NotEnoughData { detectable: Some(effect) } => {
             format!("detects {} or more", percent(*effect))
@@ -66,6 +68,17 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
             "too few samples".to_owned()
         }
         Reason::NoValue => "no value to compare".to_owned(),
+    }
+}
+
+/// Whether all of its interval is beyond the margin, on either side.
+fn is_beyond(row: &Row) -> bool {
+    let ends = row.change.and_then(|change| change.interval());
+    match row.margin {
+        Difference::Relative(margin) => {
+            ends.is_some_and(|it| it.low > margin || it.high < (1.0 + margin).recip() - 1.0)
+        }
+        Difference::Absolute(margin) => ends.is_some_and(|it| it.low > margin || it.high < -margin),
     }
 }
 

@@ -103,7 +103,10 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
         }
     }
     let is_one = held.len() == 1;
-    Answer::of(held.into_iter().map(|held| held.row(reader, choice, is_one).told()).collect(), &superlative(choice))
+    // What holds for every part of the answer is a notice.
+    let is_everywhere = !is_one && cause::condition(reader.results).is_some() && held.iter().all(Held::has_load);
+    let row = |held: Held<'_>| held.row(reader, choice, is_one, !is_everywhere).told();
+    Answer::of(held.into_iter().map(row).collect(), &superlative(choice))
 }
 
 fn not_compared(reader: &Reader<'_>) -> String {
@@ -216,14 +219,21 @@ impl<'a> Held<'a> {
         self.parts = parts;
     }
 
-    fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool) -> AnswerRow {
+    fn load(&self) -> Option<f64> {
+        beside(self.contests.iter().flat_map(|names| names.cells.iter().copied()))
+    }
+
+    fn has_load(&self) -> bool {
+        self.load().is_some()
+    }
+
+    fn row(self, reader: &Reader<'_>, choice: &Choice, is_one: bool, tells_load: bool) -> AnswerRow {
         let places: Vec<&str> = self.places.iter().map(String::as_str).filter(|place| !place.is_empty()).collect();
         let is_told = !is_one && !places.is_empty();
         let has_several = Axis::ALL.into_iter().any(|axis| axis.is_always_told() && reader.has_several(axis));
         let parts = [has_several.then(|| self.model.clone()), is_told.then(|| list(&places))].into_iter().flatten();
         let subject = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-        let cells = self.contests.iter().flat_map(|names| names.cells.iter().copied());
-        let load = beside(cells).map(cause::beside);
+        let load = self.load().filter(|_| tells_load).map(cause::beside);
         let parts: Vec<String> = self.parts.iter().map(|part| part.words(reader)).collect();
         let decided = match (self.end, self.contests.first()) {
             (End::None, Some(names)) => nothing(names.contest).1,
@@ -326,12 +336,14 @@ fn nothing(contest: &Contest) -> (&'static str, String) {
     }
 }
 
-/// What comes out of what is best, and what memory it takes, against the baseline.
+/// What comes out of what is best, and what memory it takes, against the baseline; of several that are not told apart, what is
+/// known to be less accurate.
 fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
     if held.end == End::None {
         return String::new();
     }
-    let mut all = held.contests.iter().map(|names| costs_of(reader, names, &held.parts));
+    let is_open = held.end == End::Open;
+    let mut all = held.contests.iter().map(|names| costs_of(reader, names, &held.parts, is_open));
     let first = all.next().unwrap_or_default();
     // What differs from place to place stands in the table of results.
     let others: Vec<Vec<String>> = all.collect();
@@ -339,14 +351,15 @@ fn costs(reader: &Reader<'_>, held: &Held<'_>) -> String {
     shared.collect::<Vec<_>>().join(", ")
 }
 
-fn costs_of(reader: &Reader<'_>, names: &Names<'_>, parts: &[Part]) -> Vec<String> {
+fn costs_of(reader: &Reader<'_>, names: &Names<'_>, parts: &[Part], is_open: bool) -> Vec<String> {
     let results = reader.results;
     let is_one = names.contest.best.len() == 1;
     let of = |id: &CellId| {
         let cell = reader.cell(*id).filter(|cell| !results.is_baseline(cell))?;
-        let outputs = outputs::against_reference(reader, cell);
+        let is_less_accurate = outputs::accuracy_of(reader, *id).is_none_or(|claim| claim.kind == Kind::LessAccurate);
+        let outputs = outputs::against_reference(reader, cell).filter(|_| !is_open || is_less_accurate);
         let memory = results.compared_by(MetricReference::of(&PEAK_RSS)).find(|row| row.cell == *id);
-        let memory = memory.filter(|row| row.verdict.is_difference()).and_then(|row| {
+        let memory = memory.filter(|row| !is_open && row.verdict.is_difference()).and_then(|row| {
             let peak = |id: CellId| Some(reader.cell(id)?.estimate(&PEAK_RSS)?.value);
             let saved = peak(row.baseline)? - peak(row.cell)?;
             let word = if saved > 0.0 { "less" } else { "more" };

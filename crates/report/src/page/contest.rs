@@ -6,7 +6,6 @@ use base::metric::MetricReference;
 use base::wording::{count, list, some};
 use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
 use plan::CellId;
-use quality::fidelity::Fidelity;
 use statistics::planning::MINIMUM_RUNS;
 
 /// So many are named where there are at least two more.
@@ -43,7 +42,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// `p and q (differs: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
+/// `p and q (differs from fp32: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
 pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
     let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for entrant in &names.contest.entrants {
@@ -57,9 +56,13 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
             Standing::Unfit { why: Unfit::Skipped | Unfit::NotRun } => None,
             // Where nobody has enough, that is the answer.
             Standing::Unfit { why: Unfit::TooFewRuns(_) } if names.contest.best.is_empty() => None,
-            Standing::Unfit { why: Unfit::OutputsDiffer } => {
-                names.reader.cell(entrant.cell).and_then(|cell| cell.fidelity.as_ref()).map(Fidelity::words)
-            }
+            Standing::Unfit { why: Unfit::OutputsDiffer } => names.reader.cell(entrant.cell).and_then(|cell| {
+                let words = cell.fidelity.as_ref()?.words();
+                let reference = cell.outputs_reference.as_ref().or(names.reader.results.rules.baseline.as_ref());
+                let from =
+                    reference.map(|reference| words.replacen("differs:", &format!("differs from {reference}:"), 1));
+                Some(from.unwrap_or(words))
+            }),
             Standing::Unfit { why } => Some(unfit_words(why)),
             Standing::OutOfBounds { metric } => {
                 bounded(metric, BoundOutcome::Missed).map(|(bound, _)| format!("misses {}", bounds::words_of(bound)))

@@ -3,6 +3,7 @@
 //! A run gives one observation; every estimate is the trimmed mean (25 %) of them, with its interval. Percentiles of
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
+mod arm;
 mod asked;
 mod bounds;
 mod constants;
@@ -12,7 +13,6 @@ mod fallback;
 mod findings;
 mod latency;
 mod load;
-mod tables;
 mod values;
 mod weight;
 
@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use crate::diagnosis::Diagnosis;
+use arm::{ArmValues, RunValues};
 use base::metric::{self, Kind, Unit};
 use experiment::{Design, QUICK_MARGIN};
 use latency::of_latency;
@@ -28,7 +29,6 @@ use plan::{Cell, CellId};
 use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
-use tables::{ArmTables, RunValues};
 
 pub use asked::summarize_asked;
 pub(crate) use disturbance::Disturbance;
@@ -36,7 +36,7 @@ pub(crate) use environment::record_codes;
 pub use fallback::Fallback;
 pub(crate) use findings::{CellFindings, OtherLoad};
 pub use findings::{CellShape, Spread};
-pub use latency::{Latency, Percentile};
+pub use latency::Latency;
 pub use load::beside;
 use values::over_runs;
 pub use values::{CellSummary, Summary};
@@ -112,14 +112,8 @@ fn summarize_arms(
             runs.iter().copied().filter(is_told).collect()
         })
         .collect();
-    let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
-    let tables = tables::tables(&completed).expect("columns that this module has made");
-    let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
-    let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
-        let latency = of_latency(completed, tables);
-        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
-    });
-    summaries.collect()
+    let summaries = arms.par_iter().zip(&runs);
+    summaries.map(|((cell, _), runs)| summarize_arm(manifest, &manifest.plan.cells[*cell], runs)).collect()
 }
 
 /// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
@@ -130,25 +124,20 @@ fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
     completed
 }
 
-fn summarize_arm(
-    manifest: &Manifest,
-    cell: &Cell,
-    runs: &[&StoredRun],
-    completed: &[&StoredRun],
-    tables: &ArmTables<'_>,
-    latency: Option<Latency>,
-) -> Result<CellSummary, StoreError> {
+fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Result<CellSummary, StoreError> {
+    let completed = &completed(runs);
+    let arm = ArmValues::of(completed);
     let fallback = Fallback::of(completed);
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
     let summary = CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: with_build(metrics(&tables.values, manifest.quick), runs),
-        latency,
+        metrics: with_build(metrics(&arm.values, manifest.quick), runs),
+        latency: of_latency(completed, &arm),
         pooled: latency::pooled(manifest, completed)?,
         failures: failures(runs),
-        warnings: tables.codes.clone(),
+        warnings: arm.codes.clone(),
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
@@ -162,7 +151,7 @@ fn summarize_arm(
         scored: None,
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
-            ..CellFindings::of(completed, &fallback, &tables.environment, environment::of_threads(manifest, cell))
+            ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_threads(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
+use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency};
 use crate::diagnosis::Diagnosis;
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic};
 use experiment::Load;
@@ -323,12 +323,13 @@ impl CellSummary {
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
     pub fn supports(&self, reference: MetricReference) -> bool {
-        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
+        !reference.statistic.is_tail() || self.supports_percentile(reference.statistic) == Some(true)
     }
 
-    /// A percentile of iterations.
-    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
-        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
+    /// Whether every run has enough samples for this percentile of iterations; `None` where it is not known.
+    pub fn supports_percentile(&self, statistic: Statistic) -> Option<bool> {
+        let known = self.latency.as_ref()?.percentiles.iter().find(|(known, _)| *known == statistic)?;
+        Some(known.1)
     }
 
     /// What all samples together say about a percentile that the experiment bounds.
@@ -357,15 +358,7 @@ mod tests {
     #[test]
     fn few_queries_of_which_none_was_late_promise_little() {
         let high = |samples: u64| {
-            let latency = Latency {
-                samples,
-                fewest_samples: 0,
-                late_warmup: 0,
-                min: None,
-                max: None,
-                skewness: None,
-                percentiles: Vec::new(),
-            };
+            let latency = Latency { samples, late_warmup: 0, percentiles: Vec::new() };
             let per_run = (0..5).map(|block| (block, 0.0)).collect();
             let estimate = over_runs(LATE_SHARE.name, &[0.0; 5], CONFIDENCE).unwrap();
             let mut cell = CellSummary::unmeasured("0123456789abcdef".parse().unwrap());

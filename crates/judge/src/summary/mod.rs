@@ -38,9 +38,12 @@ pub(crate) use findings::{CellFindings, OtherLoad};
 pub use findings::{CellShape, Spread};
 pub use latency::Latency;
 pub use load::beside;
+pub(crate) use load::used_beside;
 use values::over_runs;
+pub(crate) use values::run_values;
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts, Scored};
+pub(crate) use weight::invalid_for;
 
 pub use super::CONFIDENCE;
 

@@ -39,7 +39,7 @@ pub struct Double {
 }
 
 /// What the runs of one cell say.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellSummary {
     pub id: CellId,
     /// Runs by outcome.
@@ -166,6 +166,18 @@ pub(super) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<E
     }
 }
 
+/// One value a run with the number of its block, of columns that hold these; a coefficient of variation is made of two.
+pub(crate) fn run_values(reference: MetricReference, column: impl Fn(&str) -> Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+    let of = |statistic| column(&MetricReference { statistic, ..reference }.column());
+    if reference.statistic != Statistic::CoefficientOfVariation {
+        return of(reference.statistic);
+    }
+    let means = of(Statistic::Mean);
+    let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+    let deviations = of(Statistic::StandardDeviation).into_iter();
+    deviations.filter_map(|(block, deviation)| Some((block, deviation / mean(block)?))).collect()
+}
+
 impl CellSummary {
     /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
     pub fn outputs_differ(&self) -> bool {
@@ -179,29 +191,7 @@ impl CellSummary {
 
     /// A cell of which no run is known.
     pub fn unmeasured(id: CellId) -> Self {
-        CellSummary {
-            id,
-            runs: RunCounts::default(),
-            metrics: BTreeMap::new(),
-            latency: None,
-            pooled: Vec::new(),
-            failures: Vec::new(),
-            warnings: BTreeMap::new(),
-            output_hash: None,
-            iterations: 1,
-            slices: Vec::new(),
-            dynamic_outputs: false,
-            batch: None,
-            load: None,
-            late: Vec::new(),
-            nodes: BTreeMap::new(),
-            fallback: Fallback::default(),
-            fidelity: None,
-            accuracy: Vec::new(),
-            scored: None,
-            findings: CellFindings::default(),
-            diagnosis: Diagnosis::default(),
-        }
+        CellSummary { id, iterations: 1, ..CellSummary::default() }
     }
 
     /// The same with completed runs that have these values of a metric, one a block.
@@ -221,17 +211,7 @@ impl CellSummary {
 
     /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
     pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
-        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
-            Some(metric) => metric.per_run.as_slice(),
-            None => &[],
-        };
-        if reference.statistic != Statistic::CoefficientOfVariation {
-            return of(reference).to_vec();
-        }
-        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
-        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
-        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
-        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
+        run_values(reference, |column| self.metrics.get(column).map_or_else(Vec::new, |metric| metric.per_run.clone()))
     }
 
     /// The trimmed mean (25 %) of the run-level values with its interval.

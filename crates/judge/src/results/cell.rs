@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::profile::Profile;
 use crate::diagnosis::Bound;
 use crate::stored::Estimated;
-use crate::summary::{CellShape, OtherLoad};
+use crate::summary::{CellShape, FailureSeen, OtherLoad};
 use base::code::Severity;
 use experiment::{AxisMap, Load, fields_schema};
 use plan::{CellId, SkipKind};
 use quality::accuracy::Change;
 use quality::fidelity::Fidelity;
 use record::{SearchEnd, Tried, TriedRate};
-use worker::backend::Failure;
 
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -215,22 +214,6 @@ pub struct Search {
     pub end: SearchEnd,
     /// Every batch that was tried, in order.
     pub tried: Vec<Tried>,
-}
-
-/// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FailureSeen {
-    /// Its kind, and the message of what failed.
-    #[serde(flatten)]
-    pub failure: Failure,
-    /// How many runs.
-    pub runs: u32,
-    /// It failed in the rehearsal, so that the cell was not run.
-    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
-    pub rehearsal: bool,
-    /// The end of the first failed run's log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_tail: Option<String>,
 }
 
 /// Runs of a control that failed alike.

@@ -50,10 +50,10 @@ pub use crate::profile::{
     Arena, DROWNED, Explanation, INFLATED, Memory, NodeDifference, OperatorDifference, group as operator_group,
 };
 pub use crate::stored::{Estimated, interval};
-pub use crate::summary::{CellShape, LEAST_RUNS};
+pub use crate::summary::{CellShape, Disturbed, FailureSeen, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
-pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
+pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
 pub use claim::{Claim, Evidence, Kind, Place};
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
@@ -62,7 +62,6 @@ pub(crate) use profile::changes as operator_changes;
 pub use profile::{NodeShown, OperatorTime, Profile};
 pub use read::{Wanted, outline, parse, read};
 pub use reference::reference_markdown;
-pub use seen::Disturbed;
 pub use tidy::tidy;
 
 /// Version of the file.

@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::diagnosis::Diagnosis;
 use arm::{ArmValues, RunValues};
 use base::metric::{self, Kind, Unit};
+use base::privacy::without_home;
 use experiment::{Design, QUICK_MARGIN};
 use latency::of_latency;
 use plan::{Cell, CellId};
@@ -31,7 +31,7 @@ use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
 
 pub use asked::summarize_asked;
-pub(crate) use disturbance::Disturbance;
+pub use disturbance::Disturbed;
 pub(crate) use environment::record_codes;
 pub use fallback::Fallback;
 pub(crate) use findings::{CellFindings, OtherLoad};
@@ -39,10 +39,11 @@ pub use findings::{CellShape, Spread};
 pub use latency::Latency;
 pub use load::beside;
 pub(crate) use load::used_beside;
+pub use values::FailureSeen;
 use values::over_runs;
 pub(crate) use values::run_values;
 pub use values::{CellSummary, Summary};
-pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts, Scored};
+pub(crate) use values::{Double, MetricSummary, RunCounts, Scored};
 pub(crate) use weight::invalid_for;
 
 pub use super::CONFIDENCE;
@@ -144,21 +145,17 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Resul
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
-        batch: None,
         load: manifest.plan.input_of(cell).load,
         late: late(completed),
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
-        fidelity: None,
-        accuracy: Vec::new(),
-        scored: None,
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
             ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_threads(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,
-        diagnosis: Diagnosis::default(),
+        ..CellSummary::default()
     };
     Ok(summary.with_load())
 }
@@ -223,8 +220,9 @@ fn is_of_environment(name: &str) -> bool {
     metric::by_name(name).is_some_and(|metric| metric.kind == Kind::Environment)
 }
 
-fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
-    let mut counts: Vec<FailureCount> = Vec::new();
+/// With the home folder taken out of what other programs wrote.
+fn failures(runs: &[&StoredRun]) -> Vec<FailureSeen> {
+    let mut counts: Vec<FailureSeen> = Vec::new();
     for run in runs {
         let Some(failure) = &run.failure else { continue };
         let rehearsal = run.arm == Arm::Pilot;
@@ -232,9 +230,15 @@ fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
             Some(known) => known.runs += 1,
             None => {
                 let (failure, log_tail) = (failure.clone(), run.log_tail.clone());
-                counts.push(FailureCount { failure, rehearsal, runs: 1, log_tail });
+                counts.push(FailureSeen { failure, rehearsal, runs: 1, log_tail });
             }
         }
+    }
+    for FailureSeen { failure, log_tail, .. } in &mut counts {
+        failure.message = without_home(&failure.message);
+        failure.remedy = failure.remedy.as_deref().map(without_home);
+        let log = log_tail.as_deref().map(|log| without_home(log.trim_end()));
+        *log_tail = log.filter(|log| !log.is_empty());
     }
     counts
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency};
+use super::{CONFIDENCE, CellFindings, Disturbed, Fallback, LEAST_RUNS, Latency};
 use crate::diagnosis::Diagnosis;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic};
 use experiment::Load;
 use plan::CellId;
@@ -24,7 +27,7 @@ pub struct Summary {
     /// The doubles of the plan's controls, in the order of [`plan::Plan::controls`].
     pub doubles: Vec<Double>,
     /// What disturbed the runs of the record.
-    pub disturbances: Vec<Disturbance>,
+    pub disturbances: Vec<Disturbed>,
 }
 
 /// A cell measured a second time, as if it were another one.
@@ -51,7 +54,7 @@ pub struct CellSummary {
     /// What all samples together say about the percentiles that the experiment bounds.
     pub pooled: Vec<(Statistic, PooledTail)>,
     /// Why runs failed: each distinct failure with its number of runs and the end of one log.
-    pub failures: Vec<FailureCount>,
+    pub failures: Vec<FailureSeen>,
     /// Codes of runs with the number of runs that carry them; [`CellSummary::codes`] are those that weaken the cell.
     pub warnings: BTreeMap<String, u32>,
     /// Hash of the outputs for the first input set, if all completed runs agree on it.
@@ -119,15 +122,18 @@ pub struct MetricSummary {
 }
 
 /// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FailureCount {
-    /// Kind and message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureSeen {
+    /// Its kind, and the message of what failed.
+    #[serde(flatten)]
     pub failure: Failure,
-    /// It failed in the rehearsal, so the cell was not run.
-    pub rehearsal: bool,
     /// How many runs.
     pub runs: u32,
-    /// The end of the first one's log.
+    /// It failed in the rehearsal, so that the cell was not run.
+    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
+    pub rehearsal: bool,
+    /// The end of the first failed run's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_tail: Option<String>,
 }
 
@@ -307,7 +313,7 @@ impl CellSummary {
     }
 
     /// Whether every run has enough samples for this percentile of iterations; `None` where it is not known.
-    pub fn supports_percentile(&self, statistic: Statistic) -> Option<bool> {
+    pub(crate) fn supports_percentile(&self, statistic: Statistic) -> Option<bool> {
         let known = self.latency.as_ref()?.percentiles.iter().find(|(known, _)| *known == statistic)?;
         Some(known.1)
     }

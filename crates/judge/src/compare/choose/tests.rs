@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::*;
 use crate::compare::{Control, Unfit, Withheld, against_baseline, compare_cells};
-use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, RunCounts};
+use crate::summary::{CONFIDENCE, CellSummary, FailureSeen, Latency, MetricSummary, RunCounts};
 use base::metric::{ITEMS, LATENCY, Metric, Statistic};
 use experiment::{Bound, Selector};
 use plan::{Skip, expand};
@@ -101,7 +101,7 @@ impl Scene {
         let failure = Failure::new(FailureKind::Operator, "no kernel");
         self.summary.cells[cell].runs = RunCounts { failed: 2, not_run: 8, ..RunCounts::default() };
         self.summary.cells[cell].metrics.clear();
-        self.summary.cells[cell].failures = vec![FailureCount { failure, rehearsal: false, runs: 2, log_tail: None }];
+        self.summary.cells[cell].failures = vec![FailureSeen { failure, rehearsal: false, runs: 2, log_tail: None }];
         self
     }
 

@@ -57,7 +57,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::monitor::{Facts, Process, Reading};
+    use crate::monitor::{Facts, Point, Process};
 
     /// Two GPUs, of which the second may be set by root alone.
     #[derive(Debug, Default)]
@@ -72,8 +72,8 @@ mod tests {
             let (name, pci) = ("A".to_owned(), Some(format!("00000000:0{gpu}:00.0")));
             Ok(Facts { number: gpu, name, pci, most_mhz: Some(2000), persistence, ..Facts::default() })
         }
-        fn read(&self, _gpu: u32) -> Reading {
-            Reading::default()
+        fn read(&self, _gpu: u32) -> Point {
+            Point::default()
         }
         fn processes(&self, _gpu: u32) -> Option<Vec<Process>> {
             None

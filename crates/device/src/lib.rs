@@ -16,12 +16,10 @@ mod others;
 pub mod packages;
 mod sampler;
 mod scripted;
-mod series;
 mod visible;
 mod watch;
 
-pub use monitor::is_slowed_for_heat;
-pub use series::Point;
+pub use monitor::{Point, is_slowed_for_heat};
 pub use watch::{Neighbours, Watch, Watched};
 
 use std::collections::BTreeMap;

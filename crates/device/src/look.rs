@@ -50,7 +50,7 @@ pub fn look(gpu: &Gpu, asks_for_clocks: bool, wait: &mut dyn FnMut() -> bool) ->
         }
         let reading = gpu.monitor.read(gpu.number);
         watts.push(reading.power_watts);
-        clocks.extend(reading.clock_hz);
+        clocks.extend(reading.clock_cycles_per_s);
         used = reading.memory_bytes;
     }
     let idle: Vec<f64> = watts.iter().take(READINGS).flatten().copied().collect();

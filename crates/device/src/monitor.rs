@@ -36,28 +36,38 @@ pub struct Facts {
     pub ecc: Option<bool>,
 }
 
-/// What a GPU did at one moment; `None` where it does not tell.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
+/// One moment of a run; `None` where the device did not tell. Names and units are those of `series.parquet`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Point {
+    /// Since right before the worker was started.
+    pub time_ns: u64,
+    /// Counted samples were being taken.
+    pub sampling: bool,
     /// Share of the last moments in which some kernel ran.
-    pub(crate) utilisation: Option<f64>,
-    /// Share of them in which its memory was read or written.
-    pub(crate) memory_utilisation: Option<f64>,
-    /// Memory in use, by anybody.
+    pub utilisation_ratio: Option<f64>,
+    /// Share of them in which the device's memory was read or written.
+    pub memory_utilisation_ratio: Option<f64>,
+    /// Memory of the device in use, by anybody.
     pub memory_bytes: Option<u64>,
-    /// Clock of its multiprocessors, in Hz.
-    pub(crate) clock_hz: Option<f64>,
-    /// Clock of its memory, in Hz.
-    pub(crate) memory_clock_hz: Option<f64>,
+    /// Memory that the worker itself held, where the driver tells processes apart.
+    pub worker_memory_bytes: Option<u64>,
+    /// Memory that other processes held.
+    pub others_memory_bytes: Option<u64>,
+    /// Share of the device's time that other processes used.
+    pub others_ratio: Option<f64>,
+    /// Clock of the multiprocessors.
+    pub clock_cycles_per_s: Option<f64>,
+    pub memory_clock_cycles_per_s: Option<f64>,
     /// Power of the whole device.
     pub power_watts: Option<f64>,
     /// Temperature of the chip.
     pub temperature_celsius: Option<f64>,
-    /// Why its clock is not higher, as the driver's bits.
+    /// Why the clock was not higher: the driver's bits (`nvmlClocksEventReason*`).
     pub clock_reasons: Option<u64>,
 }
 
-/// Bits of [`Reading::clock_reasons`] that say that the GPU is slowed down (nvml.h, `nvmlClocksEventReason*`). Being idle
+/// Bits of [`Point::clock_reasons`] that say that the GPU is slowed down (nvml.h, `nvmlClocksEventReason*`). Being idle
 /// (0x1) and clocks that somebody set (0x2) are none.
 pub(crate) mod slowed {
     /// `SwPowerCap`, `HwPowerBrakeSlowdown`.
@@ -109,8 +119,8 @@ pub trait Monitor: fmt::Debug + Send + Sync {
         (0..self.count()).find(has)
     }
 
-    /// What it does now.
-    fn read(&self, gpu: u32) -> Reading;
+    /// What it does now: without its time, and without what processes hold and use.
+    fn read(&self, gpu: u32) -> Point;
 
     /// Who computes on it; `None` where that is not told.
     fn processes(&self, gpu: u32) -> Option<Vec<Process>>;
@@ -143,7 +153,7 @@ pub trait Monitor: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedRun {
     /// Readings while sampling.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<Point>,
     /// Energy while sampling.
     pub joules: f64,
 }

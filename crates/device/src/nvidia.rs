@@ -12,7 +12,7 @@ use nvml_wrapper::enums::device::{GpuLockedClocksSetting, UsedGpuMemory};
 use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{cuda_driver_version_major, cuda_driver_version_minor};
 
-use super::monitor::{Facts, Monitor, Process, Reading};
+use super::monitor::{Facts, Monitor, Point, Process};
 
 /// The name that the driver installs; the one without a number comes with the toolkit alone.
 const LIBRARY: &str = "libnvidia-ml.so.1";
@@ -92,18 +92,19 @@ impl Monitor for Nvidia {
         })
     }
 
-    fn read(&self, gpu: u32) -> Reading {
-        let Ok(device) = self.device(gpu) else { return Reading::default() };
+    fn read(&self, gpu: u32) -> Point {
+        let Ok(device) = self.device(gpu) else { return Point::default() };
         let used = device.utilization_rates().ok();
-        Reading {
-            utilisation: used.as_ref().map(|used| percent(used.gpu)),
-            memory_utilisation: used.map(|used| percent(used.memory)),
+        Point {
+            utilisation_ratio: used.as_ref().map(|used| percent(used.gpu)),
+            memory_utilisation_ratio: used.map(|used| percent(used.memory)),
             memory_bytes: device.memory_info().ok().map(|memory| memory.used),
-            clock_hz: device.clock_info(Clock::SM).ok().map(hz),
-            memory_clock_hz: device.clock_info(Clock::Memory).ok().map(hz),
+            clock_cycles_per_s: device.clock_info(Clock::SM).ok().map(hz),
+            memory_clock_cycles_per_s: device.clock_info(Clock::Memory).ok().map(hz),
             power_watts: device.power_usage().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
             temperature_celsius: device.temperature(TemperatureSensor::Gpu).ok().map(f64::from),
             clock_reasons: device.current_throttle_reasons().ok().map(|reasons| reasons.bits()),
+            ..Point::default()
         }
     }
 

@@ -4,7 +4,7 @@
 //! worker was started is another; of those that came later the worker's own are known by their parents, and where none
 //! of them is, all are taken for the worker's.
 
-use super::monitor::Process;
+use super::monitor::{Point, Process};
 use base::machine::kernel::Kernel;
 
 /// Parents that are asked for, at most: more is a circle.
@@ -17,6 +17,20 @@ pub(super) struct Others {
     pub(super) utilisation: Option<f64>,
     /// What the worker held.
     pub(super) own_memory_bytes: Option<u64>,
+}
+
+impl Others {
+    /// What was read at a time, with what these processes held and used then.
+    pub(super) fn at(&self, time_ns: u64, sampling: bool, read: Point) -> Point {
+        Point {
+            time_ns,
+            sampling,
+            worker_memory_bytes: self.own_memory_bytes,
+            others_memory_bytes: self.memory_bytes,
+            others_ratio: self.utilisation,
+            ..read
+        }
+    }
 }
 
 /// Divides what computes on a GPU. `before` has who was there before the worker.

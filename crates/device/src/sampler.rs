@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Gpu;
+use super::monitor::Point;
 use super::others::{Others, divide, is_ours};
-use super::series::Point;
 use base::machine::kernel::Kernel;
 
 /// From one reading to the next.
@@ -88,7 +88,7 @@ fn follow(gpu: &Gpu, before: &[u32], period: Duration, shared: &Shared) -> Vec<P
         }
         let time = started.elapsed();
         let is_sampling = shared.state.lock().unwrap_or_else(PoisonError::into_inner).is_sampling;
-        points.push(Point::new(time.as_nanos() as u64, is_sampling, &gpu.monitor.read(gpu.number), &others));
+        points.push(others.at(time.as_nanos() as u64, is_sampling, gpu.monitor.read(gpu.number)));
         due = (due + period).max(started.elapsed());
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.is_over {
@@ -110,7 +110,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
     use super::*;
-    use crate::monitor::{Facts, Monitor, Process, Reading};
+    use crate::monitor::{Facts, Monitor, Process};
 
     /// Says whenever it is read, and waits until that is heard.
     #[derive(Debug)]
@@ -123,9 +123,9 @@ mod tests {
         fn facts(&self, _gpu: u32) -> Result<Facts, String> {
             Ok(Facts::default())
         }
-        fn read(&self, _gpu: u32) -> Reading {
+        fn read(&self, _gpu: u32) -> Point {
             let _nobody_listens = self.0.lock().unwrap().send(());
-            Reading { power_watts: Some(7.0), ..Reading::default() }
+            Point { power_watts: Some(7.0), ..Point::default() }
         }
         fn processes(&self, _gpu: u32) -> Option<Vec<Process>> {
             None

@@ -1,6 +1,6 @@
 //! A GPU that a script plays: for tests, and to see what a report says without one.
 
-use super::monitor::{Facts, Monitor, Process, Reading, ScriptedRun, slowed};
+use super::monitor::{Facts, Monitor, Point, Process, ScriptedRun, slowed};
 use base::machine::environment::Environment;
 use experiment::{MockDevice, MockSlowed};
 
@@ -28,21 +28,22 @@ impl Scripted {
         (MEMORY as f64 * share) as u64
     }
 
-    fn reading(&self, clock_mhz: u32) -> Reading {
+    fn reading(&self, clock_mhz: u32) -> Point {
         let reasons = match self.script.slowed {
             None => 0,
             Some(MockSlowed::Heat) => slowed::FOR_HEAT,
             Some(MockSlowed::Power) => slowed::FOR_POWER,
         };
-        Reading {
-            utilisation: Some(1.0),
-            memory_utilisation: Some(0.5),
+        Point {
+            utilisation_ratio: Some(1.0),
+            memory_utilisation_ratio: Some(0.5),
             memory_bytes: Some(self.memory(self.script.others_memory.0 + self.script.memory.0)),
-            clock_hz: Some(f64::from(clock_mhz) * 1e6),
-            memory_clock_hz: Some(2e9),
+            clock_cycles_per_s: Some(f64::from(clock_mhz) * 1e6),
+            memory_clock_cycles_per_s: Some(2e9),
             power_watts: Some(self.script.watts),
             temperature_celsius: Some(self.script.celsius),
             clock_reasons: Some(reasons),
+            ..Point::default()
         }
     }
 }
@@ -67,11 +68,11 @@ impl Monitor for Scripted {
         })
     }
 
-    fn read(&self, _gpu: u32) -> Reading {
+    fn read(&self, _gpu: u32) -> Point {
         let first = self.script.clocks.first().copied().unwrap_or(MOST_MHZ);
-        Reading {
-            utilisation: Some(self.script.others.0),
-            memory_utilisation: Some(0.0),
+        Point {
+            utilisation_ratio: Some(self.script.others.0),
+            memory_utilisation_ratio: Some(0.0),
             memory_bytes: Some(self.memory(self.script.others_memory.0)),
             power_watts: Some(self.script.idle_watts),
             clock_reasons: Some(1),

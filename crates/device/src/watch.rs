@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::Gpu;
-use super::monitor::{is_slowed_for_heat, is_slowed_for_power};
+use super::monitor::{Point, is_slowed_for_heat, is_slowed_for_power};
 use super::others::{Others, divide};
 use super::packages::{Counters, Packages};
 use super::sampler::{PERIOD, Sampler};
-use super::series::Point;
 use base::metric::{self, Metric};
 
 /// NVML does not say how often a GPU's energy counter moves; with steps of a tenth of a second a shorter window says little.
@@ -147,10 +146,10 @@ impl GpuWatch {
         };
         let now = gpu.monitor.processes(gpu.number);
         let others = now.map_or_else(Others::default, |now| divide(&before, &now, &|_| false));
-        let first = Point::new(0, false, &gpu.monitor.read(gpu.number), &others);
+        let first = others.at(0, false, gpu.monitor.read(gpu.number));
         let period = PERIOD.as_nanos() as u64;
         let times = (1_u64..).map(|number| number * period);
-        let rest = script.readings.iter().zip(times).map(|(reading, time)| Point::new(time, true, reading, &others));
+        let rest = script.readings.iter().zip(times).map(|(read, time)| others.at(time, true, *read));
         (std::iter::once(first).chain(rest).collect(), Some(script.joules))
     }
 }

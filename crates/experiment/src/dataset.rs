@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, Metric, R2, RMSE};
 
 /// A file with items, one along the first dimension of every array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dataset {
     /// `.npz`, `.npy` or `.parquet`, absolute in memory.
     pub file: PathBuf,
@@ -38,21 +38,12 @@ pub struct Dataset {
 impl Dataset {
     /// The first items of a file, without labels.
     pub fn of_items(file: PathBuf, items: u32) -> Self {
-        Dataset { items: Some(u64::from(items)), ..Dataset::of_file(file) }
+        Dataset { file, items: Some(u64::from(items)), ..Dataset::default() }
     }
 
     /// All of a file, without labels.
     pub fn of_file(file: PathBuf) -> Self {
-        Dataset {
-            file,
-            labels: None,
-            labels_file: None,
-            inputs: BTreeMap::new(),
-            output: None,
-            metrics: None,
-            items: None,
-            score: Vec::new(),
-        }
+        Dataset { file, ..Dataset::default() }
     }
 
     /// What the `score` command prints.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use base::quantity::{Nanos, Ratio};
 
 /// The script of the mock backend: y = (median + item · batch) · scale · run effect · (1 + warm-up excess) · noise.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mock {
     /// Typical duration of an iteration.
     pub median: Nanos,
@@ -115,25 +115,7 @@ impl MockOutputs {
 impl Mock {
     /// Every iteration of every run takes as long.
     pub fn steady(median: Nanos) -> Self {
-        let none = Ratio(0.0);
-        Mock {
-            median,
-            item: Nanos(0),
-            fits: None,
-            outputs: MockOutputs::Scores,
-            run_sd: none,
-            disturbed: none,
-            disturbance: none,
-            beside: none,
-            noise: none,
-            ar1: none,
-            exponential: false,
-            warmup_excess: none,
-            warmup_time: Nanos(1),
-            load: Nanos(0),
-            device: None,
-            runtimes: BTreeMap::new(),
-        }
+        Mock { median, warmup_time: Nanos(1), ..Mock::default() }
     }
 }
 

@@ -15,7 +15,7 @@ use files::digest;
 /// The first 8 bytes of SHA-256 over a cell's names; printed as 16 hex digits.
 ///
 /// Names only, so the same cell is found again in another record whatever changed in it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellId(u64);
 
 impl CellId {

@@ -116,7 +116,7 @@ pub struct Rates {
 }
 
 /// The rate near which a cell is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellRate {
     /// Index of the cell.
     pub cell: u32,

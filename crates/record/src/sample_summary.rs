@@ -4,7 +4,6 @@
 use super::sampled::Sampled;
 use base::metric::Statistic;
 use statistics::autocorrelation::supports_quantile;
-use statistics::moments::skewness;
 use statistics::quantile::median;
 use statistics::upper::Upper;
 use table::Numbers;
@@ -20,8 +19,6 @@ pub struct SampleSummary {
     pub mean: Option<f64>,
     pub standard_deviation: Option<f64>,
     pub min: Option<f64>,
-    pub max: Option<f64>,
-    pub skewness: Option<f64>,
     /// The median of each slice, 0 of one without samples; empty where they were not cut.
     pub slices: Vec<f64>,
     percentiles: [Option<Quantile>; PERCENTILES.len()],
@@ -58,8 +55,6 @@ impl SampleSummary {
         SampleSummary {
             standard_deviation: numbers.standard_deviation(),
             min: values.iter().copied().reduce(f64::min),
-            max: values.iter().copied().reduce(f64::max),
-            skewness: skewness(values),
             percentiles: PERCENTILES.map(percentile),
             ..means
         }

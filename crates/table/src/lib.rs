@@ -1,24 +1,24 @@
 //! Columns and rows: what perfrun asks of polars, and the only package that names it.
 //!
-//! Input: columns of equal length, or a Parquet file. Output: groups with their aggregates, files.
+//! Input: columns of equal length, or a Parquet file. Output: files, and aggregates of many numbers.
 //! Deliberately absent: what the columns mean, and statistics that polars does not have.
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
-mod aggregate;
 mod arrays;
 mod boundary;
 mod file;
+mod numbers;
 mod pages;
 
 use std::path::Path;
 
 use polars::prelude::*;
 
-pub use aggregate::{Aggregate, Numbers};
 pub use arrays::{parquet_heads, read_parquet};
 pub use boundary::FileError;
 pub use file::{ParquetFile, write_groups};
+pub use numbers::Numbers;
 
 /// Rows under named columns.
 #[derive(Clone, Debug)]
@@ -44,52 +44,21 @@ impl From<PolarsError> for TableError {
     }
 }
 
-/// The values of a new column.
+/// The values of a new column: whole numbers, numbers, texts or truth values, some of which may be missing.
 #[derive(Clone, Debug)]
-pub enum Values {
-    /// Whole numbers of 32 bits.
-    U32(Vec<Option<u32>>),
-    /// Whole numbers of 64 bits.
-    U64(Vec<Option<u64>>),
-    /// Numbers.
-    F64(Vec<Option<f64>>),
-    Text(Vec<Option<String>>),
-    /// Truth values.
-    Bool(Vec<Option<bool>>),
-    /// A column as it is; without a copy where it is large.
-    AsIs(Column),
-}
+pub struct Values(Column);
 
 macro_rules! values_from {
-    ($($of:ty => $variant:ident),*) => {$(
+    ($($of:ty),*) => {$(
         impl From<Vec<$of>> for Values {
             fn from(values: Vec<$of>) -> Self {
-                Values::AsIs(Column::new(PlSmallStr::EMPTY, values))
-            }
-        }
-        impl From<Vec<Option<$of>>> for Values {
-            fn from(values: Vec<Option<$of>>) -> Self {
-                Values::$variant(values)
+                Values(Column::new(PlSmallStr::EMPTY, values))
             }
         }
     )*};
 }
 
-values_from!(u32 => U32, u64 => U64, f64 => F64, String => Text, bool => Bool);
-
-impl Values {
-    fn named(self, name: &str) -> Column {
-        let name = PlSmallStr::from_str(name);
-        match self {
-            Values::U32(values) => Column::new(name, values),
-            Values::U64(values) => Column::new(name, values),
-            Values::F64(values) => Column::new(name, values),
-            Values::Text(values) => Column::new(name, values),
-            Values::Bool(values) => Column::new(name, values),
-            Values::AsIs(column) => column.with_name(name),
-        }
-    }
-}
+values_from!(u32, Option<u32>, u64, Option<u64>, f64, Option<f64>, String, Option<String>, bool);
 
 impl Table {
     /// A table of these columns.
@@ -98,8 +67,8 @@ impl Table {
     ///
     /// Columns of different lengths, or of one name.
     pub fn of<'a>(columns: impl IntoIterator<Item = (&'a str, Values)>) -> Result<Self, TableError> {
-        let columns = columns.into_iter().map(|(name, values)| values.named(name)).collect();
-        Ok(Table { frame: DataFrame::new_infer_height(columns)? })
+        let named = |(name, Values(column)): (&str, Values)| column.with_name(PlSmallStr::from_str(name));
+        Ok(Table { frame: DataFrame::new_infer_height(columns.into_iter().map(named).collect())? })
     }
 
     /// How many rows.
@@ -115,56 +84,6 @@ impl Table {
     /// The names of the columns.
     pub fn columns(&self) -> impl Iterator<Item = &str> {
         self.frame.schema().iter_names().map(PlSmallStr::as_str)
-    }
-
-    /// The same with more columns.
-    ///
-    /// # Errors
-    ///
-    /// Columns of another length.
-    pub fn with<'a>(&self, columns: impl IntoIterator<Item = (&'a str, Values)>) -> Result<Self, TableError> {
-        let mut frame = self.frame.clone();
-        for (name, values) in columns {
-            frame.with_column(values.named(name))?;
-        }
-        Ok(Table { frame })
-    }
-
-    /// These columns under new names, in this order.
-    ///
-    /// # Errors
-    ///
-    /// A column that is not there.
-    pub fn select(&self, columns: &[(&str, &str)]) -> Result<Self, TableError> {
-        let named = |(column, name): &(&str, &str)| {
-            Ok(self.frame.column(column)?.clone().with_name(PlSmallStr::from_str(name)))
-        };
-        let columns = columns.iter().map(named).collect::<PolarsResult<_>>()?;
-        Ok(Table { frame: DataFrame::new_infer_height(columns)? })
-    }
-
-    /// The rows in which no column is empty.
-    ///
-    /// # Errors
-    ///
-    /// What polars reports.
-    pub fn without_gaps(&self) -> Result<Self, TableError> {
-        Ok(Table { frame: self.frame.drop_nulls::<String>(None)? })
-    }
-
-    /// The rows of several tables of the same columns, one table after the other; `None` without a table.
-    ///
-    /// # Errors
-    ///
-    /// Columns that differ.
-    pub fn stacked(tables: Vec<Table>) -> Result<Option<Self>, TableError> {
-        let mut tables = tables.into_iter();
-        let Some(mut first) = tables.next() else { return Ok(None) };
-        for table in tables {
-            first.frame.vstack_mut(&table.frame)?;
-        }
-        first.frame.rechunk_mut();
-        Ok(Some(first))
     }
 
     /// The table in pieces whose columns lie in one stretch of memory each.
@@ -199,15 +118,6 @@ getter!(
 );
 
 impl Table {
-    /// Numbers of a column in which no row is empty; not a number where one is.
-    ///
-    /// # Errors
-    ///
-    /// A column that is not there or holds something else.
-    pub fn numbers(&self, column: &str) -> Result<Vec<f64>, TableError> {
-        Ok(self.f64s(column)?.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
-    }
-
     /// Texts.
     ///
     /// # Errors

@@ -81,15 +81,7 @@ fn one(
     bound: LatencyBound,
     session: &mut Session<'_>,
 ) -> Result<CellRate, RunError> {
-    let mut found = CellRate {
-        cell: index as u32,
-        service_ns: None,
-        predicted_per_s: None,
-        per_s: None,
-        tried: Vec::new(),
-        problem: None,
-        failure: None,
-    };
+    let mut found = CellRate { cell: index as u32, ..CellRate::default() };
     session.go_on()?;
     let services_ns = match services(job, cell, session)? {
         Ok(services) => services,

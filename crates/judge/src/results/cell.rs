@@ -8,14 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::profile::Profile;
 use crate::diagnosis::Bound;
 use crate::stored::Estimated;
-use crate::summary::{CellShape, OtherLoad};
+use crate::summary::{CellShape, FailureSeen, OtherLoad};
 use base::code::Severity;
 use experiment::{AxisMap, Load, fields_schema};
 use plan::{CellId, SkipKind};
 use quality::accuracy::Change;
 use quality::fidelity::Fidelity;
 use record::{SearchEnd, Tried, TriedRate};
-use worker::backend::Failure;
 
 /// The load of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +35,7 @@ pub struct CellLoad {
 }
 
 /// One cell of the matrix.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Identity across records: a hash of its names.
     pub id: CellId,
@@ -166,50 +165,6 @@ impl Cell {
     pub fn usable(&self, column: &str) -> Option<&Estimated> {
         self.metrics.get(column).filter(|found| !self.is_invalid() && found.supported != Some(false))
     }
-
-    /// A cell of which no more is said.
-    pub(super) fn blank(id: CellId, names: AxisMap<String>, status: Status) -> Self {
-        Cell {
-            id,
-            definition: String::new(),
-            names,
-            group: 0,
-            status,
-            skipped: None,
-            failures: Vec::new(),
-            completed: 0,
-            failed: 0,
-            batch: None,
-            search: None,
-            load: None,
-            macs: None,
-            threads: 0,
-            iterations: 0,
-            dynamic_outputs: false,
-            not_run: 0,
-            sha256: None,
-            nodes: BTreeMap::new(),
-            on_cpu: BTreeMap::new(),
-            not_compared: BTreeMap::new(),
-            output_hash: None,
-            metrics: BTreeMap::new(),
-            runs: BTreeMap::new(),
-            environment: BTreeMap::new(),
-            samples: 0,
-            late_warmup: 0,
-            other_load: None,
-            codes: BTreeMap::new(),
-            shape: None,
-            roofline_share: None,
-            bound_by: None,
-            fidelity: None,
-            outputs_reference: None,
-            score_changes: BTreeMap::new(),
-            accuracy_problem: None,
-            slices: Vec::new(),
-            profile: None,
-        }
-    }
 }
 
 /// Names of a cell as fields of what they are flattened into.
@@ -224,7 +179,7 @@ pub(crate) fn names_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// What became of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Every run that there is completed.
@@ -236,6 +191,7 @@ pub enum Status {
     /// The plan skips it.
     Skipped,
     /// Nobody has run it.
+    #[default]
     NotRun,
 }
 
@@ -258,22 +214,6 @@ pub struct Search {
     pub end: SearchEnd,
     /// Every batch that was tried, in order.
     pub tried: Vec<Tried>,
-}
-
-/// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct FailureSeen {
-    /// Its kind, and the message of what failed.
-    #[serde(flatten)]
-    pub failure: Failure,
-    /// How many runs.
-    pub runs: u32,
-    /// It failed in the rehearsal, so that the cell was not run.
-    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
-    pub rehearsal: bool,
-    /// The end of the first failed run's log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_tail: Option<String>,
 }
 
 /// Runs of a control that failed alike.

@@ -1,10 +1,11 @@
 //! What is asked of a cell and of a record, answered from the stored numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::{Cell, Comparison, Results, Status};
-use base::code::{self, CPU_SHARE_TOLD, Code, Severity};
-use base::metric::{self, Metric, MetricReference, Statistic};
+use crate::summary::{invalid_for, run_values, used_beside};
+use base::code::{CPU_SHARE_TOLD, Severity};
+use base::metric::{self, Metric, MetricReference};
 use experiment::{AccuracyMetric, Axis, AxisMap, Device};
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
@@ -72,19 +73,11 @@ impl Cell {
 
     /// One value a run with the number of its block; empty where the runs do not have it.
     pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
-        let column = |statistic: Statistic| -> Vec<(u32, f64)> {
-            let values = self.runs.get(&MetricReference { statistic, ..reference }.column());
+        run_values(reference, |column| {
             let blocks = self.runs.get("block").into_iter().flatten();
-            let pair = |(block, value): (&Option<f64>, &Option<f64>)| Some(((*block)? as u32, (*value)?));
-            blocks.zip(values.into_iter().flatten()).filter_map(pair).collect()
-        };
-        if reference.statistic != Statistic::CoefficientOfVariation {
-            return column(reference.statistic);
-        }
-        let means = column(Statistic::Mean);
-        let means: HashMap<u32, f64> = means.into_iter().collect();
-        let deviations = column(Statistic::StandardDeviation).into_iter();
-        deviations.filter_map(|(block, deviation)| Some((block, deviation / means.get(&block)?))).collect()
+            let values = self.runs.get(column).into_iter().flatten();
+            blocks.zip(values).filter_map(|(block, value)| Some(((*block)? as u32, (*value)?))).collect()
+        })
     }
 
     /// The metrics of the specification that it has.
@@ -111,11 +104,7 @@ impl Cell {
     /// Why its values are not to be used, if a code says so (method 14).
     pub fn why_invalid(&self) -> Option<&str> {
         let (code, _) = self.codes.iter().find(|(_, seen)| seen.severity == Severity::Invalid)?;
-        Some(match code::by_name(code) {
-            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
-            Some(Code::ColdUnresolved) => "too short to time one by one",
-            _ => code,
-        })
+        Some(invalid_for(code))
     }
 
     /// The part of the time on the CPU in a cell of another device, where that is worth telling.
@@ -162,13 +151,5 @@ impl Results {
 
 /// Processors that others used beside these cells together; `None` unless most of their runs met that (method 8.1).
 pub fn beside<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Option<f64> {
-    let (mut all, mut met, mut sum) = (0_u64, 0_u64, 0.0);
-    for cell in cells {
-        all += u64::from(cell.completed);
-        if let Some(load) = cell.other_load {
-            met += u64::from(load.runs);
-            sum += load.cores * f64::from(load.runs);
-        }
-    }
-    (2 * met > all).then(|| sum / met as f64)
+    used_beside(cells.into_iter().map(|cell| (cell.completed, cell.other_load)))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Cell, CellLoad, ControlFailure, FailureSeen, Search, Skipped, Status};
+use super::cell::{Cell, CellLoad, ControlFailure, Search, Skipped, Status};
 use super::method::Method;
 use super::metrics::{columns, environment, metrics, named, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
@@ -22,7 +22,6 @@ use plan::{self, CellId, Plan};
 use quality::fidelity::Fidelity;
 use record::provenance::Provenance;
 use record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
-use worker::backend::Failure;
 
 /// The results of a record, with the home folder taken out of texts that other programs wrote.
 pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
@@ -86,7 +85,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
             })
             .collect(),
         codes: seen::codes_of_record(manifest, summary),
-        disturbances: summary.disturbances.iter().map(|found| seen::disturbed(plan, found)).collect(),
+        disturbances: summary.disturbances.clone(),
         comparisons: comparisons.cloned().map(Comparison::rounded).collect(),
         explanations: explanations(plan, &times),
         controls: controls(plan, summary, judged),
@@ -220,7 +219,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
             reason: without_home(&skip.reason),
             remedy: skip.remedy.as_deref().map(without_home),
         }),
-        failures: failures(summary),
+        failures: summary.failures.clone(),
         completed: summary.runs.completed,
         failed: summary.runs.failed,
         batch: manifest.batch_of(cell),
@@ -293,22 +292,8 @@ fn status(is_skipped: bool, runs: RunCounts) -> Status {
 fn control_failures(plan: &Plan, summary: &Summary) -> Vec<ControlFailure> {
     let of_double = |double: &Double| {
         let cell = plan.cells[double.cell].id;
-        let seen = failures(&double.summary).into_iter().chain(double.twin.iter().flat_map(failures));
+        let seen = [&double.summary].into_iter().chain(&double.twin).flat_map(|arm| arm.failures.clone());
         seen.map(|seen| ControlFailure { cell, seen }).collect::<Vec<_>>()
     };
     summary.doubles.iter().flat_map(of_double).collect()
-}
-
-fn failures(summary: &CellSummary) -> Vec<FailureSeen> {
-    let seen = summary.failures.iter().map(|seen| FailureSeen {
-        failure: Failure {
-            kind: seen.failure.kind,
-            message: without_home(&seen.failure.message),
-            remedy: seen.failure.remedy.as_deref().map(without_home),
-        },
-        runs: seen.runs,
-        rehearsal: seen.rehearsal,
-        log_tail: seen.log_tail.as_deref().map(|log| without_home(log.trim_end())).filter(|log| !log.is_empty()),
-    });
-    seen.collect()
 }

@@ -36,10 +36,10 @@ pub(super) fn metrics(summary: &CellSummary) -> BTreeMap<String, Estimated> {
 fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estimated {
     let estimate = metric.estimate;
     let statistic = statistic(name);
-    let percentile = statistic.and_then(|statistic| summary.percentile(statistic));
+    let supported = statistic.and_then(|statistic| summary.supports_percentile(statistic));
     let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
-    let says_nothing = matches!(statistic, Some(Statistic::Min | Statistic::StandardDeviation))
-        || percentile.is_some_and(|percentile| !percentile.supported);
+    let says_nothing =
+        matches!(statistic, Some(Statistic::Min | Statistic::StandardDeviation)) || supported == Some(false);
     // A fact is one number; only of scores of items something is uncertain.
     let interval = estimate.interval.filter(|interval| !says_nothing && (!is_fact || interval.low < interval.high));
     let exact = is_fact && interval.is_none();
@@ -48,7 +48,7 @@ fn estimated(summary: &CellSummary, name: &str, metric: &MetricSummary) -> Estim
         low: interval.map(|interval| rounded(interval.low)),
         high: interval.map(|interval| rounded(interval.high)),
         n: if exact { 1 } else { estimate.n as u64 },
-        supported: percentile.map(|percentile| percentile.supported).filter(|supported| !supported),
+        supported: supported.filter(|supported| !supported),
     }
 }
 
@@ -81,9 +81,9 @@ pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<Strin
     let is_column = |name: &String| {
         let is_fact = metric::by_name(name).is_some_and(metric::Metric::is_constant);
         let statistic = statistic(name);
-        let unsupported = statistic.and_then(|statistic| summary.percentile(statistic)).map(|of| !of.supported);
+        let supported = statistic.and_then(|statistic| summary.supports_percentile(statistic));
         let is_usual = !matches!(statistic, Some(Statistic::Min | Statistic::P90 | Statistic::StandardDeviation))
-            && unsupported != Some(true)
+            && supported != Some(false)
             && ![metric::CPU_UTILISATION.name, metric::TIME_TO_STEADY.name].contains(&name.as_str());
         !is_fact && (is_usual || named.contains(name))
     };

@@ -18,7 +18,6 @@ mod lookup;
 mod make;
 mod method;
 mod metrics;
-mod outline;
 mod profile;
 mod read;
 mod reference;
@@ -51,20 +50,18 @@ pub use crate::profile::{
     Arena, DROWNED, Explanation, INFLATED, Memory, NodeDifference, OperatorDifference, group as operator_group,
 };
 pub use crate::stored::{Estimated, interval};
-pub use crate::summary::{CellShape, LEAST_RUNS};
+pub use crate::summary::{CellShape, Disturbed, FailureSeen, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
-pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, FailureSeen, Search, Skipped, Status};
+pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
 pub use claim::{Claim, Evidence, Kind, Place};
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};
-pub use outline::{Wanted, outline};
 pub(crate) use profile::changes as operator_changes;
 pub use profile::{NodeShown, OperatorTime, Profile};
-pub use read::{parse, read};
+pub use read::{Wanted, outline, parse, read};
 pub use reference::reference_markdown;
-pub use seen::Disturbed;
 pub use tidy::tidy;
 
 /// Version of the file.
@@ -74,7 +71,7 @@ pub const FORMAT: u32 = 3;
 pub const FILE: &str = "results.json";
 
 /// What a record says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// Version of the file: 3.
     pub format: u32,
@@ -212,47 +209,8 @@ pub struct ItemsRight {
 impl Results {
     /// Results of nothing.
     pub fn empty() -> Self {
-        Results {
-            format: FORMAT,
-            experiment: String::new(),
-            description: None,
-            record: String::new(),
-            measured: Measured { complete: true, ..Measured::default() },
-            provenance: Provenance::default(),
-            rules: Rules {
-                runs: 0,
-                runs_min: None,
-                seed: 0,
-                baseline: None,
-                compared: Vec::new(),
-                margin: 0.0,
-                margin_of_tails: 0.0,
-                confidence: 0.0,
-                gates: Vec::new(),
-                controls: 0,
-            },
-            method: Method::default(),
-            cells: Vec::new(),
-            codes: BTreeMap::new(),
-            disturbances: Vec::new(),
-            comparisons: Vec::new(),
-            across: Vec::new(),
-            explanations: Vec::new(),
-            controls: Vec::new(),
-            control_failures: Vec::new(),
-            detectable_effect: DetectableEffect::default(),
-            efforts: Vec::new(),
-            families: Vec::new(),
-            goals: Vec::new(),
-            choice: None,
-            claims: Vec::new(),
-            tradeoffs: Vec::new(),
-            items_right: Vec::new(),
-            conversions: Vec::new(),
-            tables: Vec::new(),
-            remarks: Vec::new(),
-            differing: Vec::new(),
-        }
+        let measured = Measured { complete: true, ..Measured::default() };
+        Results { format: FORMAT, measured, ..Results::default() }
     }
 
     /// Which items each cell gets right, by id of the cell and stored name of the metric.
@@ -325,7 +283,7 @@ pub struct RecordCode {
 }
 
 /// By what verdicts were made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rules {
     /// Runs of each cell in the plan; at most, where they go by need.
     pub runs: u32,

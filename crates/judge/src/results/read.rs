@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::claims;
 use super::{Cell, Control, FILE, FORMAT, FrontierPlace, Results, format2};
 use base::conflict::has_conflict;
-use base::metric::{self, MetricReference, Unit};
+use base::metric::{self, Metric, MetricReference, Unit};
 use base::name::is_entry_name;
 use base::printable::printable;
 use base::quantity::Ratio;
@@ -60,6 +60,42 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
             reason: found.err().map_or("it has no known format".to_owned(), |error| error.to_string()),
         }),
     }
+}
+
+/// What a history needs of a file, so that a hundred files of a thousand cells fit into memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// These metrics of the cells alone, by their stored names, and those that the specification declares.
+    pub metrics: &'a [String],
+    /// What is claimed about cells: comparisons, goals, and how much can be seen.
+    pub claims: bool,
+}
+
+/// As [`parse`], of what is wanted alone: the provenance, and of each cell its names, state, codes and a few metrics.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn outline(path: &Path, text: &str, wanted: Wanted<'_>) -> Result<Results, StoreError> {
+    let whole = match serde_json::from_str::<Results>(text) {
+        Ok(results) if results.format == FORMAT => results,
+        // Of another format, or damaged.
+        _ => return parse(path, text),
+    };
+    let is_wanted = |name: &String| wanted.metrics.contains(name) || Metric::of_own(name).is_some();
+    let cell = |mut cell: Cell| {
+        cell.metrics.retain(|name, _| is_wanted(name));
+        let Cell { id, names, status, batch, codes, metrics, .. } = cell;
+        Cell { id, names, status, batch, codes, metrics, ..Cell::default() }
+    };
+    let cells = whole.cells.into_iter().map(cell).collect();
+    let Results { experiment, record, measured, provenance, .. } = whole;
+    let outline = Results { experiment, record, measured, provenance, cells, ..Results::empty() };
+    if !wanted.claims {
+        return Ok(outline);
+    }
+    let Results { description, detectable_effect, goals, comparisons, .. } = whole;
+    Ok(Results { description, detectable_effect, goals, comparisons, ..outline })
 }
 
 /// What reads as results may still come from anywhere.
@@ -185,5 +221,35 @@ fn leave_out_rows_without_cells(results: &mut Results) {
             cells => format!("{cells} cells that are"),
         };
         results.remarks.push(format!("Left out: what {FILE} says about {cells} not in it."));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outline_is_what_the_whole_file_says() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reports/quickstart/results.json");
+        let whole = read(&path).unwrap();
+        // The committed file may be of the last format.
+        let text = whole.to_json();
+        let short = outline(&path, &text, Wanted { metrics: &["latency_ns".to_owned()], claims: true }).unwrap();
+        assert_eq!(
+            (&short.provenance, &short.measured, &short.record),
+            (&whole.provenance, &whole.measured, &whole.record)
+        );
+        assert_eq!(short.cells.len(), whole.cells.len());
+        for (short, whole) in short.cells.iter().zip(&whole.cells) {
+            assert_eq!(
+                (&short.id, &short.names, short.status, short.batch),
+                (&whole.id, &whole.names, whole.status, whole.batch)
+            );
+            assert_eq!(short.metrics.get("latency_ns"), whole.metrics.get("latency_ns"));
+            assert!(short.metrics.len() <= 1);
+        }
+        assert_eq!((short.comparisons, short.goals), (whole.comparisons, whole.goals));
+        assert!(outline(&path, "{ \"format\": 4 }", Wanted { metrics: &[], claims: false }).is_err());
     }
 }

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::arm::RunValues;
 use super::latency::{self, Latency};
-use super::tables::RunValues;
 use super::values::{CellSummary, Double, MetricSummary, Summary, over_runs};
 use super::{CONFIDENCE, completed, constants, count, late, slices};
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
@@ -103,14 +103,9 @@ fn latency_of(completed: &[&StoredRun], tails: &[&MetricReference], values: &mut
         values.insert(tail.column(), completed.iter().zip(&runs).filter_map(value).collect());
     }
     let statistics: Vec<Statistic> = tails.iter().map(|tail| tail.statistic).collect();
-    let counts = || runs.iter().map(|run| run.count);
     Latency {
-        samples: counts().sum(),
-        fewest_samples: counts().min().unwrap_or(0),
+        samples: runs.iter().map(|run| run.count).sum(),
         late_warmup: 0,
-        min: None,
-        max: None,
-        skewness: None,
         percentiles: latency::percentiles(&statistics, values, &runs),
     }
 }

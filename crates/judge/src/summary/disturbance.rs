@@ -3,61 +3,67 @@
 //! Input: the runs by cell. Output: one entry for each metric of the environment that was above its limit in some run,
 //! in the order of the limits. Deliberately absent: words.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::ByCell;
+use crate::stored::rounded;
 use base::code::{Code, LIMITS};
 use base::metric::Metric;
-use plan::Plan;
+use plan::{CellId, Plan};
 use record::{Arm, Outcome};
 use statistics::quantile::median;
 
-/// Something that was above its limit in some run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Disturbance {
-    /// What.
-    pub metric: Metric,
-    /// The value above which it is told.
+/// Something on the machine that was above its limit in some runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Disturbed {
+    /// The metric of the environment: `other_cpu_ratio`, `steal_ratio` ...
+    pub metric: String,
+    /// The value above which a run is told to be disturbed.
     pub limit: f64,
-    /// The code that a run above it carries.
-    pub code: Code,
-    /// Runs above the limit.
+    /// Runs above it, doubles included.
     pub runs: u32,
-    /// Runs that know, doubles included.
+    /// Runs that know.
     pub of: u32,
     /// Median over the runs above the limit.
     pub typical: f64,
-    /// Median over all of these runs.
+    /// Median over all runs that know.
+    #[serde(default)]
     pub median: f64,
-    /// The largest value.
+    /// The largest value of a run.
     pub worst: f64,
-    /// Index of the cell whose run met it.
-    pub worst_cell: usize,
+    /// Id of the cell whose run met it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_cell: Option<CellId>,
+    /// The code that these runs carry.
+    pub code: String,
 }
 
 /// Of completed runs; the rehearsal tells nothing of the machine.
-pub(super) fn disturbances(plan: &Plan, by_cell: &ByCell<'_>) -> Vec<Disturbance> {
+pub(super) fn disturbances(plan: &Plan, by_cell: &ByCell<'_>) -> Vec<Disturbed> {
     LIMITS.iter().filter_map(|(metric, limit, code)| of_metric(plan, by_cell, (*metric, *limit, *code))).collect()
 }
 
-fn of_metric(plan: &Plan, by_cell: &ByCell<'_>, (metric, limit, code): (Metric, f64, Code)) -> Option<Disturbance> {
-    let counted = plan.cells.iter().enumerate().flat_map(|(index, cell)| {
+fn of_metric(plan: &Plan, by_cell: &ByCell<'_>, (metric, limit, code): (Metric, f64, Code)) -> Option<Disturbed> {
+    let counted = plan.cells.iter().flat_map(|cell| {
         let runs = by_cell.get(&cell.id).into_iter().flatten();
         let runs = runs.filter(|run| run.arm != Arm::Pilot && run.outcome == Outcome::Completed);
-        runs.filter_map(move |run| Some((index, *run.data.metrics.get(metric.name)?)))
+        runs.filter_map(move |run| Some((cell.id, *run.data.metrics.get(metric.name)?)))
     });
-    let known: Vec<(usize, f64)> = counted.collect();
+    let known: Vec<(CellId, f64)> = counted.collect();
     let above: Vec<f64> = known.iter().map(|(_, value)| *value).filter(|value| *value > limit).collect();
     let (worst_cell, worst) = known.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let all: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
-    Some(Disturbance {
-        metric,
+    Some(Disturbed {
+        metric: metric.name.to_owned(),
         limit,
-        code,
         runs: above.len() as u32,
         of: known.len() as u32,
-        typical: median(&above)?,
-        median: median(&all)?,
-        worst,
-        worst_cell,
+        typical: rounded(median(&above)?),
+        median: rounded(median(&all)?),
+        worst: rounded(worst),
+        worst_cell: Some(worst_cell),
+        code: code.into(),
     })
 }
 
@@ -87,9 +93,10 @@ mod tests {
         ];
         let found = disturbances(&plan, &super::super::by_cell(&runs));
         let [steal] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((steal.metric, steal.code, steal.runs, steal.of), (STEAL, Code::Steal, 2, 4));
+        assert_eq!((steal.metric.as_str(), steal.code.as_str()), (STEAL.name, Code::Steal.name()));
+        assert_eq!((steal.runs, steal.of), (2, 4));
         assert!((steal.typical - 0.02).abs() < 1e-12);
         assert_eq!(steal.median, 0.005);
-        assert_eq!((steal.worst, steal.worst_cell), (0.03, 1));
+        assert_eq!((steal.worst, steal.worst_cell), (0.03, Some(plan.cells[1].id)));
     }
 }

@@ -240,7 +240,7 @@ impl CellShape {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::tables::tables;
+    use super::super::arm::ArmValues;
     use super::*;
     use base::code;
     use base::metric::LATENCY;
@@ -260,8 +260,7 @@ mod tests {
     fn findings(medians: &[f64]) -> CellFindings {
         let runs = runs(medians, 0.01);
         let runs: Vec<&StoredRun> = runs.iter().collect();
-        let tables = tables(std::slice::from_ref(&runs)).unwrap();
-        CellFindings::of(&runs, &Fallback::default(), &tables[0].environment, Vec::new())
+        CellFindings::of(&runs, &Fallback::default(), &ArmValues::of(&runs).environment, Vec::new())
     }
 
     #[test]

@@ -3,13 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::CONFIDENCE;
-use super::tables::{ArmTables, RunValues};
+use super::arm::{ArmValues, RunValues};
 use base::metric::{LATENCY, MetricReference, Statistic};
 use record::{Manifest, PERCENTILES, SampleSummary, StoreError, StoredRun};
-use statistics::interval::Estimate;
 use statistics::pooled_tail::PooledTail;
-use statistics::trimmed_mean::trimmed_mean;
 
 /// Latency of one inference in nanoseconds, over the counted samples of the completed runs. Means, percentiles and
 /// deviations of each run are metrics of the cell.
@@ -17,42 +14,20 @@ use statistics::trimmed_mean::trimmed_mean;
 pub struct Latency {
     /// Counted samples of all runs together.
     pub samples: u64,
-    /// Counted samples of the run with the fewest.
-    pub fewest_samples: u64,
     /// Samples that were excluded as late warm-up.
     pub late_warmup: u64,
-    /// Smallest sample: the best case, not an estimate; absent where iterations share samples.
-    pub min: Option<f64>,
-    /// Largest sample; absent where iterations share samples.
-    pub max: Option<f64>,
-    /// Mean of the runs' skewness; absent where iterations share samples.
-    pub skewness: Option<f64>,
-    /// Percentiles of iterations; empty where iterations share samples, since a sample is then a mean.
-    pub percentiles: Vec<Percentile>,
-}
-
-/// One percentile of iterations.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Percentile {
-    /// Which.
-    pub statistic: Statistic,
-    /// Mean of the runs' type-7 quantiles, with a t interval over runs.
-    pub estimate: Estimate,
-    /// Every run has enough (effective) samples for a finite upper bound; otherwise the true value may lie anywhere above.
-    pub supported: bool,
+    /// Percentiles of iterations, and whether every run has enough (effective) samples for a finite upper bound; otherwise the
+    /// true value may lie anywhere above. Empty where iterations share samples, since a sample is then a mean.
+    pub percentiles: Vec<(Statistic, bool)>,
 }
 
 /// The distribution over completed runs; `None` if there is no sample.
-pub(super) fn of_latency(completed: &[&StoredRun], tables: &ArmTables<'_>) -> Option<Latency> {
-    let totals = tables.samples?;
-    Some(Latency {
-        samples: totals.all,
-        fewest_samples: totals.fewest,
+pub(super) fn of_latency(completed: &[&StoredRun], arm: &ArmValues<'_>) -> Option<Latency> {
+    let samples = arm.runs.iter().map(|run| run.count).sum();
+    (samples > 0).then(|| Latency {
+        samples,
         late_warmup: completed.iter().map(|run| u64::from(run.late_warmup)).sum(),
-        min: totals.min,
-        max: totals.max,
-        skewness: totals.skewness,
-        percentiles: percentiles(&PERCENTILES, &tables.values, &tables.runs),
+        percentiles: percentiles(&PERCENTILES, &arm.values, &arm.runs),
     })
 }
 
@@ -82,21 +57,17 @@ pub(super) fn pooled(
     Ok(wanted.into_iter().filter_map(of).collect())
 }
 
-/// The percentiles of runs, of which `values` has one value each.
+/// The percentiles of which `values` has those of runs.
 pub(super) fn percentiles(
     wanted: &[Statistic],
     values: &RunValues,
     runs: &[Cow<'_, SampleSummary>],
-) -> Vec<Percentile> {
-    let one = |statistic: &Statistic| {
-        let statistic = *statistic;
+) -> Vec<(Statistic, bool)> {
+    let is_known = |statistic: Statistic| {
         let column = MetricReference { metric: &LATENCY, statistic }.column();
-        let values: Vec<f64> = values.get(&column)?.iter().map(|(_, value)| *value).collect();
-        Some(Percentile {
-            statistic,
-            estimate: trimmed_mean(&values, CONFIDENCE)?,
-            supported: runs.iter().filter(|run| run.count > 0).all(|run| run.supports(statistic)),
-        })
+        values.get(&column).is_some_and(|values| !values.is_empty())
     };
-    wanted.iter().filter_map(one).collect()
+    let is_supported = |statistic| runs.iter().filter(|run| run.count > 0).all(|run| run.supports(statistic));
+    let known = wanted.iter().copied().filter(|statistic| is_known(*statistic));
+    known.map(|statistic| (statistic, is_supported(statistic))).collect()
 }

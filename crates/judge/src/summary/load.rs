@@ -47,17 +47,23 @@ fn is_most(runs: u32, of: u32) -> bool {
     2 * runs > of
 }
 
-/// Processors that others used beside these cells together; `None` unless most of their runs met that.
-pub fn beside<'a>(cells: impl IntoIterator<Item = &'a CellSummary>) -> Option<f64> {
-    let (mut all, mut met, mut sum) = (0, 0, 0.0);
-    for cell in cells {
-        all += cell.runs.completed;
-        if let Some(load) = cell.findings.other_load {
-            met += load.runs;
+/// Processors that others used beside cells together, by the completed runs of each and what they met; `None` unless most of
+/// their runs met that.
+pub(crate) fn used_beside(cells: impl Iterator<Item = (u32, Option<OtherLoad>)>) -> Option<f64> {
+    let (mut all, mut met, mut sum) = (0_u64, 0_u64, 0.0);
+    for (completed, load) in cells {
+        all += u64::from(completed);
+        if let Some(load) = load {
+            met += u64::from(load.runs);
             sum += load.cores * f64::from(load.runs);
         }
     }
-    is_most(met, all).then(|| sum / f64::from(met))
+    (2 * met > all).then(|| sum / met as f64)
+}
+
+/// Processors that others used beside these cells together; `None` unless most of their runs met that.
+pub fn beside<'a>(cells: impl IntoIterator<Item = &'a CellSummary>) -> Option<f64> {
+    used_beside(cells.into_iter().map(|cell| (cell.runs.completed, cell.findings.other_load)))
 }
 
 impl Summary {

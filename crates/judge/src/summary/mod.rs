@@ -3,6 +3,7 @@
 //! A run gives one observation; every estimate is the trimmed mean (25 %) of them, with its interval. Percentiles of
 //! iterations are one value a run too, and marked where the number of samples cannot support them.
 
+mod arm;
 mod asked;
 mod bounds;
 mod constants;
@@ -12,7 +13,6 @@ mod fallback;
 mod findings;
 mod latency;
 mod load;
-mod tables;
 mod values;
 mod weight;
 
@@ -20,27 +20,31 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::diagnosis::Diagnosis;
+use arm::{ArmValues, RunValues};
 use base::metric::{self, Kind, Unit};
+use base::privacy::without_home;
 use experiment::{Design, QUICK_MARGIN};
 use latency::of_latency;
 use plan::{Cell, CellId};
 use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::largest_rate::LateCounts;
 use statistics::trimmed_mean::trimmed_mean;
-use tables::{ArmTables, RunValues};
 
 pub use asked::summarize_asked;
-pub(crate) use disturbance::Disturbance;
+pub use disturbance::Disturbed;
 pub(crate) use environment::record_codes;
 pub use fallback::Fallback;
 pub(crate) use findings::{CellFindings, OtherLoad};
 pub use findings::{CellShape, Spread};
-pub use latency::{Latency, Percentile};
+pub use latency::Latency;
 pub use load::beside;
+pub(crate) use load::used_beside;
+pub use values::FailureSeen;
 use values::over_runs;
+pub(crate) use values::run_values;
 pub use values::{CellSummary, Summary};
-pub(crate) use values::{Double, FailureCount, MetricSummary, RunCounts, Scored};
+pub(crate) use values::{Double, MetricSummary, RunCounts, Scored};
+pub(crate) use weight::invalid_for;
 
 pub use super::CONFIDENCE;
 
@@ -112,14 +116,8 @@ fn summarize_arms(
             runs.iter().copied().filter(is_told).collect()
         })
         .collect();
-    let completed: Vec<Vec<&StoredRun>> = runs.iter().map(|runs| completed(runs)).collect();
-    let tables = tables::tables(&completed).expect("columns that this module has made");
-    let each = arms.par_iter().zip(&runs).zip(completed.par_iter().zip(&tables));
-    let summaries = each.map(|(((cell, _), runs), (completed, tables))| {
-        let latency = of_latency(completed, tables);
-        summarize_arm(manifest, &manifest.plan.cells[*cell], runs, completed, tables, latency)
-    });
-    summaries.collect()
+    let summaries = arms.par_iter().zip(&runs);
+    summaries.map(|((cell, _), runs)| summarize_arm(manifest, &manifest.plan.cells[*cell], runs)).collect()
 }
 
 /// The runs that ran to their end, in the order of their blocks; pilots are in no statistic.
@@ -130,43 +128,34 @@ fn completed<'a>(runs: &[&'a StoredRun]) -> Vec<&'a StoredRun> {
     completed
 }
 
-fn summarize_arm(
-    manifest: &Manifest,
-    cell: &Cell,
-    runs: &[&StoredRun],
-    completed: &[&StoredRun],
-    tables: &ArmTables<'_>,
-    latency: Option<Latency>,
-) -> Result<CellSummary, StoreError> {
+fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Result<CellSummary, StoreError> {
+    let completed = &completed(runs);
+    let arm = ArmValues::of(completed);
     let fallback = Fallback::of(completed);
     let first = completed.first();
     let placement = first.and_then(|run| run.data.placement.as_ref());
     let summary = CellSummary {
         id: cell.id,
         runs: count(runs),
-        metrics: with_build(metrics(&tables.values, manifest.quick), runs),
-        latency,
+        metrics: with_build(metrics(&arm.values, manifest.quick), runs),
+        latency: of_latency(completed, &arm),
         pooled: latency::pooled(manifest, completed)?,
         failures: failures(runs),
-        warnings: tables.codes.clone(),
+        warnings: arm.codes.clone(),
         output_hash: agreed_hash(completed),
         iterations: first.map_or(1, |run| run.iterations),
         slices: slices(completed),
-        batch: None,
         load: manifest.plan.input_of(cell).load,
         late: late(completed),
         dynamic_outputs: placement.is_some_and(|placement| placement.dynamic_outputs),
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
-        fidelity: None,
-        accuracy: Vec::new(),
-        scored: None,
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
-            ..CellFindings::of(completed, &fallback, &tables.environment, environment::of_threads(manifest, cell))
+            ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_threads(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,
-        diagnosis: Diagnosis::default(),
+        ..CellSummary::default()
     };
     Ok(summary.with_load())
 }
@@ -231,8 +220,9 @@ fn is_of_environment(name: &str) -> bool {
     metric::by_name(name).is_some_and(|metric| metric.kind == Kind::Environment)
 }
 
-fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
-    let mut counts: Vec<FailureCount> = Vec::new();
+/// With the home folder taken out of what other programs wrote.
+fn failures(runs: &[&StoredRun]) -> Vec<FailureSeen> {
+    let mut counts: Vec<FailureSeen> = Vec::new();
     for run in runs {
         let Some(failure) = &run.failure else { continue };
         let rehearsal = run.arm == Arm::Pilot;
@@ -240,9 +230,15 @@ fn failures(runs: &[&StoredRun]) -> Vec<FailureCount> {
             Some(known) => known.runs += 1,
             None => {
                 let (failure, log_tail) = (failure.clone(), run.log_tail.clone());
-                counts.push(FailureCount { failure, rehearsal, runs: 1, log_tail });
+                counts.push(FailureSeen { failure, rehearsal, runs: 1, log_tail });
             }
         }
+    }
+    for FailureSeen { failure, log_tail, .. } in &mut counts {
+        failure.message = without_home(&failure.message);
+        failure.remedy = failure.remedy.as_deref().map(without_home);
+        let log = log_tail.as_deref().map(|log| without_home(log.trim_end()));
+        *log_tail = log.filter(|log| !log.is_empty());
     }
     counts
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CONFIDENCE, CellFindings, Disturbance, Fallback, LEAST_RUNS, Latency, Percentile};
+use super::{CONFIDENCE, CellFindings, Disturbed, Fallback, LEAST_RUNS, Latency};
 use crate::diagnosis::Diagnosis;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, Metric, MetricReference, Statistic};
 use experiment::Load;
 use plan::CellId;
@@ -24,7 +27,7 @@ pub struct Summary {
     /// The doubles of the plan's controls, in the order of [`plan::Plan::controls`].
     pub doubles: Vec<Double>,
     /// What disturbed the runs of the record.
-    pub disturbances: Vec<Disturbance>,
+    pub disturbances: Vec<Disturbed>,
 }
 
 /// A cell measured a second time, as if it were another one.
@@ -39,7 +42,7 @@ pub struct Double {
 }
 
 /// What the runs of one cell say.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CellSummary {
     pub id: CellId,
     /// Runs by outcome.
@@ -51,7 +54,7 @@ pub struct CellSummary {
     /// What all samples together say about the percentiles that the experiment bounds.
     pub pooled: Vec<(Statistic, PooledTail)>,
     /// Why runs failed: each distinct failure with its number of runs and the end of one log.
-    pub failures: Vec<FailureCount>,
+    pub failures: Vec<FailureSeen>,
     /// Codes of runs with the number of runs that carry them; [`CellSummary::codes`] are those that weaken the cell.
     pub warnings: BTreeMap<String, u32>,
     /// Hash of the outputs for the first input set, if all completed runs agree on it.
@@ -119,15 +122,18 @@ pub struct MetricSummary {
 }
 
 /// Runs that failed alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FailureCount {
-    /// Kind and message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureSeen {
+    /// Its kind, and the message of what failed.
+    #[serde(flatten)]
     pub failure: Failure,
-    /// It failed in the rehearsal, so the cell was not run.
-    pub rehearsal: bool,
     /// How many runs.
     pub runs: u32,
-    /// The end of the first one's log.
+    /// It failed in the rehearsal, so that the cell was not run.
+    #[serde(default, skip_serializing_if = "crate::stored::is_false")]
+    pub rehearsal: bool,
+    /// The end of the first failed run's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_tail: Option<String>,
 }
 
@@ -166,6 +172,18 @@ pub(super) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<E
     }
 }
 
+/// One value a run with the number of its block, of columns that hold these; a coefficient of variation is made of two.
+pub(crate) fn run_values(reference: MetricReference, column: impl Fn(&str) -> Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+    let of = |statistic| column(&MetricReference { statistic, ..reference }.column());
+    if reference.statistic != Statistic::CoefficientOfVariation {
+        return of(reference.statistic);
+    }
+    let means = of(Statistic::Mean);
+    let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
+    let deviations = of(Statistic::StandardDeviation).into_iter();
+    deviations.filter_map(|(block, deviation)| Some((block, deviation / mean(block)?))).collect()
+}
+
 impl CellSummary {
     /// Whether its outputs were compared and do not keep the limits: then it is not to be used, however fast it is.
     pub fn outputs_differ(&self) -> bool {
@@ -179,29 +197,7 @@ impl CellSummary {
 
     /// A cell of which no run is known.
     pub fn unmeasured(id: CellId) -> Self {
-        CellSummary {
-            id,
-            runs: RunCounts::default(),
-            metrics: BTreeMap::new(),
-            latency: None,
-            pooled: Vec::new(),
-            failures: Vec::new(),
-            warnings: BTreeMap::new(),
-            output_hash: None,
-            iterations: 1,
-            slices: Vec::new(),
-            dynamic_outputs: false,
-            batch: None,
-            load: None,
-            late: Vec::new(),
-            nodes: BTreeMap::new(),
-            fallback: Fallback::default(),
-            fidelity: None,
-            accuracy: Vec::new(),
-            scored: None,
-            findings: CellFindings::default(),
-            diagnosis: Diagnosis::default(),
-        }
+        CellSummary { id, iterations: 1, ..CellSummary::default() }
     }
 
     /// The same with completed runs that have these values of a metric, one a block.
@@ -221,17 +217,7 @@ impl CellSummary {
 
     /// One value a run with the number of its block, in the order of blocks; empty where the runs do not have it.
     pub fn run_values(&self, reference: MetricReference) -> Vec<(u32, f64)> {
-        let of = |reference: MetricReference| match self.metrics.get(&reference.column()) {
-            Some(metric) => metric.per_run.as_slice(),
-            None => &[],
-        };
-        if reference.statistic != Statistic::CoefficientOfVariation {
-            return of(reference).to_vec();
-        }
-        let means = of(MetricReference { statistic: Statistic::Mean, ..reference });
-        let deviations = of(MetricReference { statistic: Statistic::StandardDeviation, ..reference });
-        let mean = |block: u32| means.iter().find(|(other, _)| *other == block).map(|(_, mean)| *mean);
-        deviations.iter().filter_map(|(block, deviation)| Some((*block, deviation / mean(*block)?))).collect()
+        run_values(reference, |column| self.metrics.get(column).map_or_else(Vec::new, |metric| metric.per_run.clone()))
     }
 
     /// The trimmed mean (25 %) of the run-level values with its interval.
@@ -323,12 +309,13 @@ impl CellSummary {
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.
     pub fn supports(&self, reference: MetricReference) -> bool {
-        !reference.statistic.is_tail() || self.percentile(reference.statistic).is_some_and(|found| found.supported)
+        !reference.statistic.is_tail() || self.supports_percentile(reference.statistic) == Some(true)
     }
 
-    /// A percentile of iterations.
-    pub fn percentile(&self, statistic: Statistic) -> Option<&Percentile> {
-        self.latency.as_ref()?.percentiles.iter().find(|percentile| percentile.statistic == statistic)
+    /// Whether every run has enough samples for this percentile of iterations; `None` where it is not known.
+    pub(crate) fn supports_percentile(&self, statistic: Statistic) -> Option<bool> {
+        let known = self.latency.as_ref()?.percentiles.iter().find(|(known, _)| *known == statistic)?;
+        Some(known.1)
     }
 
     /// What all samples together say about a percentile that the experiment bounds.
@@ -357,15 +344,7 @@ mod tests {
     #[test]
     fn few_queries_of_which_none_was_late_promise_little() {
         let high = |samples: u64| {
-            let latency = Latency {
-                samples,
-                fewest_samples: 0,
-                late_warmup: 0,
-                min: None,
-                max: None,
-                skewness: None,
-                percentiles: Vec::new(),
-            };
+            let latency = Latency { samples, late_warmup: 0, percentiles: Vec::new() };
             let per_run = (0..5).map(|block| (block, 0.0)).collect();
             let estimate = over_runs(LATE_SHARE.name, &[0.0; 5], CONFIDENCE).unwrap();
             let mut cell = CellSummary::unmeasured("0123456789abcdef".parse().unwrap());

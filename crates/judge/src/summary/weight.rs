@@ -9,6 +9,15 @@ use super::CellSummary;
 use super::findings::moves_the_estimate;
 use base::code::{self, Code, Severity};
 
+/// What a code that makes values invalid says of them.
+pub(crate) fn invalid_for(code: &str) -> &str {
+    match code::by_name(code) {
+        Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
+        Some(Code::ColdUnresolved) => "too short to time one by one",
+        _ => code,
+    }
+}
+
 /// Whether a code that so many of the completed runs carry can change a decision about their cell. One of a later version
 /// may mean anything, so it can.
 fn can_decide(name: &str, runs: u32, completed: u32) -> bool {
@@ -51,11 +60,7 @@ impl CellSummary {
     pub fn why_invalid(&self) -> Option<&str> {
         let codes = self.codes();
         let code = codes.keys().copied().find(|code| self.severity(code) == Severity::Invalid)?;
-        Some(match code::by_name(code) {
-            Some(Code::OutputNonFinite) => "outputs with NaN or infinity",
-            Some(Code::ColdUnresolved) => "too short to time one by one",
-            _ => code,
-        })
+        Some(invalid_for(code))
     }
 }
 

@@ -13,6 +13,7 @@ fn is_class(element: &ElementType) -> bool {
 }
 
 /// Sums over everything that was compared.
+#[derive(Default)]
 pub(super) struct Sums {
     abs: f64,
     rel: f64,
@@ -49,22 +50,8 @@ impl Sums {
         Sums {
             abs: limits.abs.unwrap_or(0.0),
             rel: limits.rel.unwrap_or(0.0),
-            numbers: 0,
-            angles: Vec::new(),
-            max_abs: 0.0,
-            sum_abs: 0.0,
-            max_scaled: None,
-            sum_scaled: 0.0,
-            scaled_elements: 0,
-            max_scaled_ulp: None,
-            close: 0,
-            agreement: None,
             least_cosine: limits.cosine,
-            items_kept: ItemsKept::default(),
-            has_others: false,
-            equal: Vec::new(),
-            misses: Vec::new(),
-            misshaped: Vec::new(),
+            ..Sums::default()
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::backend::MockVariantForm;
@@ -13,7 +13,7 @@ use super::range::RangeForm;
 use super::scalar::{
     DimensionSize, DimensionText, ElementText, LARGEST_DIMENSION, Name, Setting, Sha256Text, VARIABLE_PATTERN,
 };
-use super::shorthand::{OneOrMany, Ordered, two_shapes};
+use super::shorthand::{OneOrMany, Ordered, described};
 use super::values::ValuesForm;
 use experiment::{
     BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
@@ -21,7 +21,8 @@ use experiment::{
 };
 
 /// An entry of `models`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum ModelEntry {
     /// A path, a folder or a glob; with the mock backend also a name.
     Path(String),
@@ -72,7 +73,8 @@ pub(crate) struct ModelForm {
 pub(crate) const PYTHON_PATTERN: &str = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_.]*$";
 
 /// One input of a model from Python.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum TakesEntry {
     /// Numbers, as float32.
     Shape(Vec<DimensionText>),
@@ -91,7 +93,7 @@ pub(crate) struct TakesForm {
     pub(crate) element: ElementText,
 }
 
-two_shapes!(TakesEntry, "takes-entry", Shape(Array => TakesEntry::Shape), Form, |generator| {
+described!(TakesEntry, "takes-entry", |generator| {
     let (shape, form) = (generator.subschema_for::<Vec<DimensionText>>(), generator.subschema_for::<TakesForm>());
     json_schema!({
         "description": "A shape of numbers in float32, or a map with the type.",
@@ -100,7 +102,8 @@ two_shapes!(TakesEntry, "takes-entry", Shape(Array => TakesEntry::Shape), Form, 
 });
 
 /// The inputs axis.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum Inputs {
     /// Sizes by dimension; lists multiply.
     Dimensions(Ordered<OneOrMany<SizeEntry>>),
@@ -109,7 +112,8 @@ pub(crate) enum Inputs {
 }
 
 /// What stands for the size of a dimension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum SizeEntry {
     /// One size.
     Size(DimensionSize),
@@ -174,30 +178,14 @@ impl<'de> Deserialize<'de> for SizeEntry {
     }
 }
 
-impl Serialize for SizeEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            SizeEntry::Size(size) => size.serialize(serializer),
-            SizeEntry::Range(range) => range.serialize(serializer),
-            SizeEntry::Search(search) => search.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for SizeEntry {
-    fn schema_name() -> Cow<'static, str> {
-        "size-entry".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (size, range) = (generator.subschema_for::<DimensionSize>(), generator.subschema_for::<RangeForm>());
-        let search = generator.subschema_for::<SearchForm>();
-        json_schema!({
-            "description": "A size, a range of sizes, or for the batch `best`: the one that is found.",
-            "anyOf": [size, { "type": "string", "enum": [BatchSearch::WORD] }, range, search],
-        })
-    }
-}
+described!(SizeEntry, "size-entry", |generator| {
+    let (size, range) = (generator.subschema_for::<DimensionSize>(), generator.subschema_for::<RangeForm>());
+    let search = generator.subschema_for::<SearchForm>();
+    json_schema!({
+        "description": "A size, a range of sizes, or for the batch `best`: the one that is found.",
+        "anyOf": [size, { "type": "string", "enum": [BatchSearch::WORD] }, range, search],
+    })
+});
 
 /// One input point.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -224,7 +212,8 @@ pub(crate) struct InputEntry {
 }
 
 /// An entry of `variants`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum VariantEntry {
     /// A precision, which is its name too; with the mock backend any name.
     Precision(String),
@@ -283,23 +272,17 @@ pub(crate) struct VariantForm {
 #[serde(transparent)]
 pub(crate) struct ProviderForm(pub(crate) Ordered<Setting>);
 
-impl JsonSchema for ProviderForm {
-    fn schema_name() -> Cow<'static, str> {
-        "provider-options".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let setting = generator.subschema_for::<Setting>();
-        json_schema!({
-            "description": "Options of one provider, by ONNX Runtime's own names.",
-            "type": "object",
-            "minProperties": 1,
-            "propertyNames": { "minLength": 1 },
-            "examples": [{ "use_arena": 0 }],
-            "additionalProperties": setting,
-        })
-    }
-}
+described!(ProviderForm, "provider-options", |generator| {
+    let setting = generator.subschema_for::<Setting>();
+    json_schema!({
+        "description": "Options of one provider, by ONNX Runtime's own names.",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": { "minLength": 1 },
+        "examples": [{ "use_arena": 0 }],
+        "additionalProperties": setting,
+    })
+});
 
 /// How a model is converted.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -335,50 +318,24 @@ fn int4_block() -> u32 {
 }
 
 /// Thread counts, as a number, a range or a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum ThreadsEntry {
     /// Inside an operator.
     Intra(u32),
-    /// Both.
-    Form(ThreadsForm),
     /// Several counts inside an operator.
     Range(RangeForm),
+    /// Both.
+    Form(ThreadsForm),
 }
 
-impl<'de> Deserialize<'de> for ThreadsEntry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match Value::deserialize(deserializer)? {
-            number @ Value::Number(_) => serde_json::from_value(number).map(ThreadsEntry::Intra),
-            range if range.get("from").is_some() => serde_json::from_value(range).map(ThreadsEntry::Range),
-            form => serde_json::from_value(form).map(ThreadsEntry::Form),
-        }
-        .map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for ThreadsEntry {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            ThreadsEntry::Intra(count) => count.serialize(serializer),
-            ThreadsEntry::Form(form) => form.serialize(serializer),
-            ThreadsEntry::Range(range) => range.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for ThreadsEntry {
-    fn schema_name() -> Cow<'static, str> {
-        "threads".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (form, range) = (generator.subschema_for::<ThreadsForm>(), generator.subschema_for::<RangeForm>());
-        json_schema!({
-            "description": "Threads inside an operator, a range of such counts, or a map with both counts.",
-            "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MOST_THREADS }, range, form],
-        })
-    }
-}
+described!(ThreadsEntry, "threads", |generator| {
+    let (form, range) = (generator.subschema_for::<ThreadsForm>(), generator.subschema_for::<RangeForm>());
+    json_schema!({
+        "description": "Threads inside an operator, a range of such counts, or a map with both counts.",
+        "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MOST_THREADS }, range, form],
+    })
+});
 
 /// More threads than this are a slip.
 pub(crate) const MOST_THREADS: u32 = 4096;
@@ -397,7 +354,8 @@ pub(crate) struct ThreadsForm {
 }
 
 /// An entry of `runtimes`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum RuntimeEntry {
     /// A version; with the mock backend also a name.
     Version(String),
@@ -434,7 +392,7 @@ pub(crate) struct RuntimeForm {
     pub(crate) command: Option<Vec<String>>,
 }
 
-two_shapes!(RuntimeEntry, "runtime-entry", Version(String => RuntimeEntry::Version), Form, |generator| {
+described!(RuntimeEntry, "runtime-entry", |generator| {
     let form = generator.subschema_for::<RuntimeForm>();
     json_schema!({
         "description": "A version with all three numbers, or a map with settings.",
@@ -442,7 +400,7 @@ two_shapes!(RuntimeEntry, "runtime-entry", Version(String => RuntimeEntry::Versi
     })
 });
 
-two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |generator| {
+described!(ModelEntry, "model-entry", |generator| {
     let form = generator.subschema_for::<ModelForm>();
     json_schema!({
         "description": "A path, a folder or a glob, `zoo:NAME` for a network that perfrun makes, or a map with settings.",
@@ -450,7 +408,7 @@ two_shapes!(ModelEntry, "model-entry", Path(String => ModelEntry::Path), Form, |
     })
 });
 
-two_shapes!(VariantEntry, "variant-entry", Precision(String => VariantEntry::Precision), Form, |generator| {
+described!(VariantEntry, "variant-entry", |generator| {
     let form = generator.subschema_for::<VariantForm>();
     json_schema!({
         "description": "A precision (`fp32`: the model as stored; `fp16`, `bf16`, `int8` and `int4` are converted from it), or a map with settings.",
@@ -458,7 +416,7 @@ two_shapes!(VariantEntry, "variant-entry", Precision(String => VariantEntry::Pre
     })
 });
 
-two_shapes!(Inputs, "inputs", Dimensions(Object => Inputs::Dimensions), Entries, |generator| {
+described!(Inputs, "inputs", |generator| {
     let sizes = <OneOrMany<SizeEntry>>::json_schema(generator);
     let entry = generator.subschema_for::<InputEntry>();
     json_schema!({

@@ -1,14 +1,12 @@
 //! Forms of `backend` and of what the mock backend does.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::scalar::{DurationText, RatioText};
-use super::shorthand::Ordered;
+use super::shorthand::{Ordered, described};
 use experiment::{Backend, MockFailureKind, MockOutputs, MockSlowed, MockStep};
 
 /// What executes the models.
@@ -57,29 +55,23 @@ impl<'de> Deserialize<'de> for BackendForm {
     }
 }
 
-impl JsonSchema for BackendForm {
-    fn schema_name() -> Cow<'static, str> {
-        "backend".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut mock = generator.subschema_for::<MockForm>();
-        mock.insert("description".to_owned(), "What the script does.".into());
-        json_schema!({
-            "description": "`onnxruntime`, or `mock`: a script in place of models, to try a spec or a report.",
-            "anyOf": [
-                { "type": "string", "enum": NAMES },
-                {
-                    "description": "The mock backend with a script of its own.",
-                    "type": "object",
-                    "properties": { "mock": mock },
-                    "required": ["mock"],
-                    "additionalProperties": false,
-                },
-            ],
-        })
-    }
-}
+described!(BackendForm, "backend", |generator| {
+    let mut mock = generator.subschema_for::<MockForm>();
+    mock.insert("description".to_owned(), "What the script does.".into());
+    json_schema!({
+        "description": "`onnxruntime`, or `mock`: a script in place of models, to try a spec or a report.",
+        "anyOf": [
+            { "type": "string", "enum": NAMES },
+            {
+                "description": "The mock backend with a script of its own.",
+                "type": "object",
+                "properties": { "mock": mock },
+                "required": ["mock"],
+                "additionalProperties": false,
+            },
+        ],
+    })
+});
 
 /// The script of the mock backend.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,17 +1,14 @@
 //! Forms of `commands`.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use schemars::{JsonSchema, json_schema};
+use serde::{Deserialize, Serialize};
 
 use super::scalar::{Name, Setting, VARIABLE_PATTERN};
-use super::shorthand::{OneOrMany, Ordered, two_shapes};
+use super::shorthand::{OneOrMany, Ordered, described};
 
 /// An entry of `commands`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum CommandEntry {
     /// The command as one would type it.
     Line(String),
@@ -70,7 +67,7 @@ fn success() -> Vec<i32> {
     vec![0]
 }
 
-two_shapes!(CommandEntry, "command-entry", Line(String => CommandEntry::Line), Form, |generator| {
+described!(CommandEntry, "command-entry", |generator| {
     let form = generator.subschema_for::<CommandForm>();
     json_schema!({
         "description": "A command as one would type it, or one with settings.",

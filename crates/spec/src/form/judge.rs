@@ -1,15 +1,12 @@
 //! Forms of what the numbers are asked: comparisons, conditions, questions, tables.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::SelectorForm;
 use super::scalar::{BoundText, DifferenceText, MetricText, Name, RatioText};
-use super::shorthand::{OneOrMany, two_shapes};
+use super::shorthand::{OneOrMany, described};
 use experiment::{Aa, Axis, Grade};
 
 /// What is compared with what, and how strictly.
@@ -34,7 +31,8 @@ impl Default for CompareForm {
 }
 
 /// The margins, as one ratio or a map.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum MarginForm {
     /// Of everything; tails have at least 5 %.
     Ratio(RatioText),
@@ -53,7 +51,7 @@ pub(crate) struct MarginsForm {
     pub(crate) tail: Option<RatioText>,
 }
 
-two_shapes!(MarginForm, "margin", Ratio(String => MarginForm::Ratio), Form, |generator| {
+described!(MarginForm, "margin", |generator| {
     let (ratio, form) = (generator.subschema_for::<RatioText>(), generator.subschema_for::<MarginsForm>());
     json_schema!({
         "description": "Differences within it are of no interest: a ratio, or a map with one for tails.",
@@ -228,22 +226,16 @@ impl<'de> Deserialize<'de> for CoordinateWord {
     }
 }
 
-impl JsonSchema for CoordinateWord {
-    fn schema_name() -> Cow<'static, str> {
-        "coordinate".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let word = |axis: Axis| {
-            json_schema!({
-                "type": "string",
-                "const": axis.singular(),
-                "description": format!("The {}.", axis.plural()),
-            })
-        };
+described!(CoordinateWord, "coordinate", |_| {
+    let word = |axis: Axis| {
         json_schema!({
-            "oneOf": Axis::ALL.map(|axis| word(axis).to_value()),
-            "description": "An axis in the word for one of its entries, as selectors have it.",
+            "type": "string",
+            "const": axis.singular(),
+            "description": format!("The {}.", axis.plural()),
         })
-    }
-}
+    };
+    json_schema!({
+        "oneOf": Axis::ALL.map(|axis| word(axis).to_value()),
+        "description": "An axis in the word for one of its entries, as selectors have it.",
+    })
+});

@@ -1,23 +1,20 @@
 //! Form of `measure.load`: how queries come.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use schemars::{JsonSchema, json_schema};
+use serde::{Deserialize, Serialize};
 
 use super::scalar::{ArrivalsText, DurationText, RateText};
-use super::shorthand::{OneOrMany, two_shapes};
+use super::shorthand::{OneOrMany, described};
 use experiment::Load;
 
 /// How queries come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum LoadForm {
-    /// One of MLPerf's scenarios.
-    Scenario(Load),
     /// Levels, each of which is measured with every input.
     Levels(LoadLevels),
+    /// One of MLPerf's scenarios.
+    Scenario(Load),
 }
 
 /// Either `clients`, each of whom asks again as soon as it has its answer, or a `rate` at which queries come, answered
@@ -46,15 +43,9 @@ pub(crate) struct Clients(pub(crate) u32);
 /// More callers than this are a slip.
 const MOST_CLIENTS: u32 = 4096;
 
-impl JsonSchema for Clients {
-    fn schema_name() -> Cow<'static, str> {
-        "clients".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "description": "Callers at the same time.", "type": "integer", "minimum": 1, "maximum": MOST_CLIENTS })
-    }
-}
+described!(Clients, "clients", |_| {
+    json_schema!({ "description": "Callers at the same time.", "type": "integer", "minimum": 1, "maximum": MOST_CLIENTS })
+});
 
 /// One percentile of latency, and the most that it may be: `{ p99: 20ms }`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -72,7 +63,7 @@ pub(crate) struct LatencyBoundForm {
     pub(crate) p99_9: Option<DurationText>,
 }
 
-two_shapes!(LoadForm, "load", Scenario(String => LoadForm::Scenario), Levels, |generator| {
+described!(LoadForm, "load", |generator| {
     let levels = generator.subschema_for::<LoadLevels>();
     json_schema!({
         "description": "How queries come: `{ clients: [1, 2, 4] }`, `{ rate: 50/s }`, `{ rate: largest, bound: { p99: 20ms } }`, or one of MLPerf's scenarios: `offline` (all queries at once: items a second), `single_stream` (one caller: p90 by early stopping), `multi_stream` (one caller who asks for eight inferences at once: p99).",

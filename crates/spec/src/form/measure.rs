@@ -1,8 +1,6 @@
 //! Forms of `measure`: how a run warms up, samples and stops, and in which order the runs come.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -10,6 +8,7 @@ use serde_json::{Map, Value};
 use super::load::LoadForm;
 use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
+use super::shorthand::described;
 use experiment::{Boundary, Cache, Design, Parallel, Rebuild, Stop, StopStatistic};
 
 /// How one run warms up, samples and stops, and in which order the runs come.
@@ -229,15 +228,9 @@ macro_rules! by_mode {
             }
         }
 
-        impl JsonSchema for $form {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                modes_schema($meaning, [$(($mode, $shape::json_schema(generator))),*])
-            }
-        }
+        described!($form, $name, |generator| {
+            modes_schema($meaning, [$(($mode, $shape::json_schema(generator))),*])
+        });
     };
 }
 

@@ -20,13 +20,12 @@ mod scalar;
 mod shorthand;
 mod values;
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use experiment::{Axis, Backend, Combine, Device};
+use shorthand::described;
 
 pub(super) use axes::{
     ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, PYTHON_PATTERN, ProviderForm, RuntimeEntry,
@@ -191,27 +190,21 @@ pub(super) struct MatrixForm {
 #[serde(transparent)]
 pub(super) struct SelectorForm(pub(super) Ordered<OneOrMany<Pattern>>);
 
-impl JsonSchema for SelectorForm {
-    fn schema_name() -> Cow<'static, str> {
-        "selector".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let patterns = <OneOrMany<Pattern>>::json_schema(generator);
-        let described = |text: &str| {
-            let mut schema = patterns.clone();
-            schema.insert("description".to_owned(), text.into());
-            schema
-        };
-        let by_axis: serde_json::Map<_, _> =
-            Axis::ALL.into_iter().map(|axis| (axis.singular().to_owned(), json!(described(axis.selects())))).collect();
-        json_schema!({
-            "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
-            "type": "object",
-            "minProperties": 1,
-            "examples": [{ "variant": "fp32" }],
-            "properties": by_axis,
-            "additionalProperties": patterns,
-        })
-    }
-}
+described!(SelectorForm, "selector", |generator| {
+    let patterns = <OneOrMany<Pattern>>::json_schema(generator);
+    let described = |text: &str| {
+        let mut schema = patterns.clone();
+        schema.insert("description".to_owned(), text.into());
+        schema
+    };
+    let by_axis: serde_json::Map<_, _> =
+        Axis::ALL.into_iter().map(|axis| (axis.singular().to_owned(), json!(described(axis.selects())))).collect();
+    json_schema!({
+        "description": "Selects cells by axis, or by a dimension such as `batch`. All keys must match; of a list, one.",
+        "type": "object",
+        "minProperties": 1,
+        "examples": [{ "variant": "fp32" }],
+        "properties": by_axis,
+        "additionalProperties": patterns,
+    })
+});

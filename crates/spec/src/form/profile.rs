@@ -1,16 +1,13 @@
 //! Form of `measure.profile`: yes, no, or how much.
 
-use std::borrow::Cow;
+use schemars::json_schema;
+use serde::{Deserialize, Serialize};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-
+use super::shorthand::described;
 use experiment::Profiling;
 
 /// Whether cells are profiled after they were measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ProfileForm {
     Plain(bool),
@@ -32,50 +29,34 @@ impl Default for ProfileSize {
     }
 }
 
-impl<'de> Deserialize<'de> for ProfileForm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = match Value::deserialize(deserializer)? {
-            size @ Value::Object(_) => serde_json::from_value(size).map(ProfileForm::Sized),
-            plain => serde_json::from_value(plain).map(ProfileForm::Plain),
-        };
-        read.map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for ProfileForm {
-    fn schema_name() -> Cow<'static, str> {
-        "profile".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let number = |default: u32, most: u32, description: &str| {
-            json_schema!({
-                "description": description, "type": "integer", "minimum": 1, "maximum": most, "default": default,
-            })
-        };
-        let Profiling { processes, inferences } = Profiling::DEFAULT;
+described!(ProfileForm, "profile", |_| {
+    let number = |default: u32, most: u32, description: &str| {
         json_schema!({
-            "description": "Whether the time of each operator is measured, in processes of their own after the measurement.",
-            "anyOf": [
-                { "type": "boolean" },
-                {
-                    "description": "How much is profiled.",
-                    "type": "object",
-                    "properties": {
-                        "processes": number(
-                            processes,
-                            Profiling::MOST_PROCESSES,
-                            "Processes with the profiler for each cell, each beside one without it."
-                        ),
-                        "inferences": number(
-                            inferences,
-                            Profiling::MOST_INFERENCES,
-                            "Never fewer profiled inferences in each process; more, for up to half a second, where they are short."
-                        ),
-                    },
-                    "additionalProperties": false,
-                },
-            ],
+            "description": description, "type": "integer", "minimum": 1, "maximum": most, "default": default,
         })
-    }
-}
+    };
+    let Profiling { processes, inferences } = Profiling::DEFAULT;
+    json_schema!({
+        "description": "Whether the time of each operator is measured, in processes of their own after the measurement.",
+        "anyOf": [
+            { "type": "boolean" },
+            {
+                "description": "How much is profiled.",
+                "type": "object",
+                "properties": {
+                    "processes": number(
+                        processes,
+                        Profiling::MOST_PROCESSES,
+                        "Processes with the profiler for each cell, each beside one without it."
+                    ),
+                    "inferences": number(
+                        inferences,
+                        Profiling::MOST_INFERENCES,
+                        "Never fewer profiled inferences in each process; more, for up to half a second, where they are short."
+                    ),
+                },
+                "additionalProperties": false,
+            },
+        ],
+    })
+});

@@ -1,16 +1,13 @@
 //! Form of `runs`: a number, `auto`, or bounds.
 
-use std::borrow::Cow;
+use schemars::json_schema;
+use serde::{Deserialize, Serialize};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-
+use super::shorthand::described;
 use experiment::Runs;
 
 /// How many fresh processes a cell gets.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunsForm {
     /// As many as the comparisons need.
@@ -39,43 +36,26 @@ impl Default for RunBounds {
     }
 }
 
-impl<'de> Deserialize<'de> for RunsForm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = match Value::deserialize(deserializer)? {
-            Value::String(word) if word == "auto" => Ok(RunsForm::Auto),
-            bounds @ Value::Object(_) => serde_json::from_value(bounds).map(RunsForm::ByNeed),
-            number => serde_json::from_value(number).map(RunsForm::Fixed),
-        };
-        read.map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for RunsForm {
-    fn schema_name() -> Cow<'static, str> {
-        "runs".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let bound = |default: u32, description: &str| {
-            json_schema!({
-                "description": description, "type": "integer", "minimum": 1, "maximum": Runs::MOST, "default": default,
-            })
-        };
-        let Runs { min, max } = Runs::AUTO;
+described!(RunsForm, "runs", |_| {
+    let bound = |default: u32, description: &str| {
         json_schema!({
-            "description": format!(
-                "A number, or `auto`: as many as the verdicts need, from {min} to {max}, or between bounds of your own."
-            ),
-            "anyOf": [
-                { "type": "integer", "minimum": 1, "maximum": Runs::MOST },
-                { "type": "string", "enum": ["auto"] },
-                {
-                    "description": "As many as the verdicts need, between two bounds.",
-                    "type": "object",
-                    "properties": { "min": bound(min, "Never fewer."), "max": bound(max, "Never more.") },
-                    "additionalProperties": false,
-                },
-            ],
+            "description": description, "type": "integer", "minimum": 1, "maximum": Runs::MOST, "default": default,
         })
-    }
-}
+    };
+    let Runs { min, max } = Runs::AUTO;
+    json_schema!({
+        "description": format!(
+            "A number, or `auto`: as many as the verdicts need, from {min} to {max}, or between bounds of your own."
+        ),
+        "anyOf": [
+            { "type": "integer", "minimum": 1, "maximum": Runs::MOST },
+            { "type": "string", "enum": ["auto"] },
+            {
+                "description": "As many as the verdicts need, between two bounds.",
+                "type": "object",
+                "properties": { "min": bound(min, "Never fewer."), "max": bound(max, "Never more.") },
+                "additionalProperties": false,
+            },
+        ],
+    })
+});

@@ -3,10 +3,10 @@
 //! They stay text here; `expand` reads them, where it can say at which place one is wrong. Every pattern stands in the
 //! schema, so that an editor knows it too.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::json_schema;
 use serde::{Deserialize, Serialize};
+
+use super::shorthand::described;
 
 /// What every name looks like: it becomes part of file names, addresses and tables.
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
@@ -45,15 +45,7 @@ macro_rules! text {
             }
         }
 
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
+        described!($type, $name, |_| json_schema!($schema));
     };
 }
 
@@ -215,17 +207,11 @@ text!(
 #[serde(transparent)]
 pub(crate) struct DimensionSize(pub(crate) u64);
 
-impl JsonSchema for DimensionSize {
-    fn schema_name() -> Cow<'static, str> {
-        "size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "Size of a dimension.",
-            "type": "integer",
-            "minimum": 0,
-            "maximum": LARGEST_DIMENSION,
-        })
-    }
-}
+described!(DimensionSize, "size", |_| {
+    json_schema!({
+        "description": "Size of a dimension.",
+        "type": "integer",
+        "minimum": 0,
+        "maximum": LARGEST_DIMENSION,
+    })
+});

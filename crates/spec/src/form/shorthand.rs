@@ -1,26 +1,26 @@
 //! The general shorthands: one value where a list can stand, a map whose order matters, and a scalar in place of a map.
 //!
-//! Serde's `untagged` and `flatten` would do this with messages nobody can use; here the schema, which is checked
-//! first, carries the messages.
+//! Serde's `untagged` has messages nobody can use; the schema, which is checked first, carries the messages. A shape that is
+//! a list stands before those that are maps, since serde reads a map from a list too.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use crate::document::DocumentPath;
 
 /// A value, or a list of at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum OneOrMany<T> {
-    /// Written without a list.
-    One(T),
     /// Written as a list.
     Many(Vec<T>),
+    /// Written without a list.
+    One(T),
 }
 
 impl<T> OneOrMany<T> {
@@ -39,26 +39,6 @@ impl<T> OneOrMany<T> {
             OneOrMany::Many(values) => {
                 values.iter().enumerate().map(|(index, value)| (place.index(index), value)).collect()
             }
-        }
-    }
-}
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        let read = match value {
-            Value::Array(values) => serde_json::from_value(Value::Array(values)).map(OneOrMany::Many),
-            one => serde_json::from_value(one).map(OneOrMany::One),
-        };
-        read.map_err(D::Error::custom)
-    }
-}
-
-impl<T: Serialize> Serialize for OneOrMany<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            OneOrMany::One(value) => value.serialize(serializer),
-            OneOrMany::Many(values) => values.serialize(serializer),
         }
     }
 }
@@ -133,39 +113,20 @@ impl<T: JsonSchema> JsonSchema for Ordered<T> {
     }
 }
 
-/// Deserialize, Serialize and JsonSchema of a form that has a short and a long shape.
-macro_rules! two_shapes {
-    ($type:ident, $name:literal, $short:ident($json:ident => $read:expr), $long:ident, $schema:expr) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                match Value::deserialize(deserializer)? {
-                    short @ Value::$json(_) => serde_json::from_value(short).map($read),
-                    long => serde_json::from_value(long).map($type::$long),
-                }
-                .map_err(D::Error::custom)
-            }
-        }
-
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match self {
-                    $type::$short(short) => short.serialize(serializer),
-                    $type::$long(long) => long.serialize(serializer),
-                }
-            }
-        }
-
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
+/// The schema of a form, in words and shapes that deriving does not give.
+macro_rules! described {
+    ($type:ident, $name:literal, $schema:expr) => {
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
                 $name.into()
             }
 
-            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-                let shapes: fn(&mut SchemaGenerator) -> Schema = $schema;
-                shapes(generator)
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema = $schema;
+                schema(generator)
             }
         }
     };
 }
 
-pub(super) use two_shapes;
+pub(super) use described;

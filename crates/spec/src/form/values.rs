@@ -1,17 +1,16 @@
 //! Forms of what fills input tensors.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use super::scalar::Setting;
-use super::shorthand::Ordered;
+use super::shorthand::{Ordered, described};
 
 /// What an entry of `inputs` says of values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub(crate) enum ValuesForm {
     /// The same for every input.
     All(FillForm),
@@ -20,7 +19,8 @@ pub(crate) enum ValuesForm {
 }
 
 /// What fills one tensor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 pub(crate) enum FillForm {
     /// Chosen by a word.
     Word(FillWord),
@@ -75,76 +75,31 @@ impl<'de> Deserialize<'de> for FillForm {
     }
 }
 
-impl Serialize for FillForm {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            FillForm::Word(word) => word.serialize(serializer),
-            FillForm::One(value) => value.serialize(serializer),
-            FillForm::List(values) => values.serialize(serializer),
-            FillForm::Range(range) => range.serialize(serializer),
-        }
-    }
-}
+described!(FillForm, "fill", |generator| {
+    let (word, range) = (generator.subschema_for::<FillWord>(), generator.subschema_for::<ValueRange>());
+    let setting = generator.subschema_for::<Setting>();
+    json_schema!({
+        "description": "A word, a range, or given values: one for every element, or a list in the order of the elements, which begins again after its end and goes on from one input set to the next.",
+        "anyOf": [word, range, { "type": ["number", "boolean"] }, { "type": "array", "minItems": 1, "items": setting }],
+    })
+});
 
-impl JsonSchema for FillForm {
-    fn schema_name() -> Cow<'static, str> {
-        "fill".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let (word, range) = (generator.subschema_for::<FillWord>(), generator.subschema_for::<ValueRange>());
-        let setting = generator.subschema_for::<Setting>();
-        json_schema!({
-            "description": "A word, a range, or given values: one for every element, or a list in the order of the elements, which begins again after its end and goes on from one input set to the next.",
-            "anyOf": [word, range, { "type": ["number", "boolean"] }, { "type": "array", "minItems": 1, "items": setting }],
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for ValuesForm {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        let is_by_tensor =
-            value.as_object().is_some_and(|map| map.len() != 1 || !map.get(RANGE).is_some_and(Value::is_array));
-        match is_by_tensor {
-            true => serde_json::from_value(value).map(ValuesForm::ByTensor),
-            false => serde_json::from_value(value).map(ValuesForm::All),
-        }
-        .map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for ValuesForm {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            ValuesForm::All(fill) => fill.serialize(serializer),
-            ValuesForm::ByTensor(fills) => fills.serialize(serializer),
-        }
-    }
-}
-
-impl JsonSchema for ValuesForm {
-    fn schema_name() -> Cow<'static, str> {
-        "values".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let fill = generator.subschema_for::<FillForm>();
-        json_schema!({
-            "description": "What fills every input, or a map of that by input: `{ ids: { range: [0, 30522] }, mask: ones }`.",
-            "anyOf": [
-                {
-                    "type": "object",
-                    "minProperties": 1,
-                    "propertyNames": { "minLength": 1 },
-                    "additionalProperties": fill,
-                },
-                fill,
-            ],
-            "examples": [{ "ids": { "range": [0, 30522] }, "mask": "ones" }],
-        })
-    }
-}
+described!(ValuesForm, "values", |generator| {
+    let fill = generator.subschema_for::<FillForm>();
+    json_schema!({
+        "description": "What fills every input, or a map of that by input: `{ ids: { range: [0, 30522] }, mask: ones }`.",
+        "anyOf": [
+            {
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": { "minLength": 1 },
+                "additionalProperties": fill,
+            },
+            fill,
+        ],
+        "examples": [{ "ids": { "range": [0, 30522] }, "mask": "ones" }],
+    })
+});
 
 impl Default for ValuesForm {
     fn default() -> Self {

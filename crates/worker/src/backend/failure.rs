@@ -146,9 +146,13 @@ const CUDA_LIBRARIES: &str = "`perfrun runtime install --gpu --with-cuda` fetche
 
 const WHOLE_PACKAGE: &str = "`perfrun runtime install --gpu` fetches all of ONNX Runtime's libraries";
 
+const fn advised(phrase: &'static str, kind: FailureKind, remedy: &'static str) -> Phrase {
+    Phrase { phrase, kind, meaning: None, remedy: Some(remedy) }
+}
+
 /// The runtime has no kernel for a node.
 const fn unsupported(phrase: &'static str) -> Phrase {
-    Phrase { phrase, kind: FailureKind::Operator, meaning: None, remedy: Some(UNSUPPORTED) }
+    advised(phrase, FailureKind::Operator, UNSUPPORTED)
 }
 
 const UNSUPPORTED: &str = "another runtime version or provider may support it";
@@ -177,47 +181,22 @@ const PHRASES: &[Phrase] = &[
     device("below the minimum required version", "the plug-in needs a newer ONNX Runtime", "name a newer version in `runtimes`, or another file in `plugins`"),
     device("CreateEpFactories", "the file is no plug-in provider of ONNX Runtime", "name the provider's own library in `plugins`"),
     device("device lost", "the device was lost while it worked", "see `dmesg`: a GPU resets because of heat, power or a fault"),
-    Phrase {
-        phrase: "returned no value for output",
-        kind: FailureKind::Output,
-        meaning: None,
-        remedy: Some("leave out the option by which the provider replays recorded work: perfrun reads the outputs of every call"),
-    },
-    Phrase {
-        phrase: "Too many open files",
-        kind: FailureKind::Internal,
-        meaning: None,
-        remedy: Some("raise the limit of open files: `ulimit -n 1024`"),
-    },
+    advised("returned no value for output", FailureKind::Output, "leave out the option by which the provider replays recorded work: perfrun reads the outputs of every call"),
+    advised("Too many open files", FailureKind::Internal, "raise the limit of open files: `ulimit -n 1024`"),
     Phrase {
         phrase: "Resource temporarily unavailable",
         kind: FailureKind::Internal,
         meaning: Some("no process or thread can be started"),
         remedy: Some("raise the limit of processes and threads (`ulimit -u`), or end some of this user's"),
     },
-    Phrase {
-        phrase: "No space left on device",
-        kind: FailureKind::Internal,
-        meaning: None,
-        remedy: Some("make room on the disk, or set PERFRUN_CACHE or TMPDIR to another folder"),
-    },
+    advised("No space left on device", FailureKind::Internal, "make room on the disk, or set PERFRUN_CACHE or TMPDIR to another folder"),
     phrase("STATUS_ALLOC_FAILED", FailureKind::OutOfMemory),
     phrase("bad_alloc", FailureKind::OutOfMemory),
     phrase("Failed to allocate memory", FailureKind::OutOfMemory),
     phrase("out of memory", FailureKind::OutOfMemory),
     phrase("Available memory of", FailureKind::OutOfMemory),
-    Phrase {
-        phrase: "the conversion was killed",
-        kind: FailureKind::Killed,
-        meaning: None,
-        remedy: Some("if it was for memory, `dmesg` says so: give it more; then run again"),
-    },
-    Phrase {
-        phrase: "cannot use perfrun's cache",
-        kind: FailureKind::Internal,
-        meaning: None,
-        remedy: Some("`perfrun doctor` shows whether the cache can be used"),
-    },
+    advised("the conversion was killed", FailureKind::Killed, "if it was for memory, `dmesg` says so: give it more; then run again"),
+    advised("cannot use perfrun's cache", FailureKind::Internal, "`perfrun doctor` shows whether the cache can be used"),
     unsupported("NOT_IMPLEMENTED"),
     unsupported("is not a registered function/op"),
     unsupported("Could not find an implementation"),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::*;
 use crate::compare::{Control, Unfit, Withheld, against_baseline, compare_cells};
-use crate::summary::{CONFIDENCE, CellSummary, FailureCount, Latency, MetricSummary, Percentile, RunCounts};
+use crate::summary::{CONFIDENCE, CellSummary, FailureSeen, Latency, MetricSummary, RunCounts};
 use base::metric::{ITEMS, LATENCY, Metric, Statistic};
 use experiment::{Bound, Selector};
 use plan::{Skip, expand};
@@ -84,16 +84,8 @@ impl Scene {
             let tail = MetricSummary { estimate: trimmed_mean(&values, CONFIDENCE).unwrap(), per_run };
             cell.metrics.insert(MetricReference { metric: &LATENCY, statistic }.column(), tail);
         }
-        let percentile = |statistic| Percentile { statistic, estimate: medians.estimate, supported };
-        cell.latency = Some(Latency {
-            samples: 1000,
-            fewest_samples: 100,
-            late_warmup: 0,
-            min: None,
-            max: None,
-            skewness: None,
-            percentiles: PERCENTILES.into_iter().map(percentile).collect(),
-        });
+        let percentiles = PERCENTILES.into_iter().map(|statistic| (statistic, supported)).collect();
+        cell.latency = Some(Latency { samples: 1000, late_warmup: 0, percentiles });
         self
     }
 
@@ -109,7 +101,7 @@ impl Scene {
         let failure = Failure::new(FailureKind::Operator, "no kernel");
         self.summary.cells[cell].runs = RunCounts { failed: 2, not_run: 8, ..RunCounts::default() };
         self.summary.cells[cell].metrics.clear();
-        self.summary.cells[cell].failures = vec![FailureCount { failure, rehearsal: false, runs: 2, log_tail: None }];
+        self.summary.cells[cell].failures = vec![FailureSeen { failure, rehearsal: false, runs: 2, log_tail: None }];
         self
     }
 

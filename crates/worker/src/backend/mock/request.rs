@@ -9,7 +9,7 @@ use crate::backend::CellFacts;
 use experiment::{Mock, MockFailure, MockVariant, Provider};
 
 /// A run of the mock backend.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MockRequest {
     /// The script.
     pub script: Mock,
@@ -45,19 +45,7 @@ pub struct MockRequest {
 impl MockRequest {
     /// A script of one run, as it stands.
     pub fn alone(script: Mock) -> Self {
-        MockRequest {
-            script,
-            scale: 1.0,
-            differ: 0.0,
-            on_cpu: None,
-            on_device: None,
-            builds_engine: false,
-            fits: None,
-            batch: 0,
-            operators: Vec::new(),
-            fail: None,
-            seed: 1,
-        }
+        MockRequest { script, scale: 1.0, seed: 1, ..MockRequest::default() }
     }
 
     /// The same run while cells of other devices run.

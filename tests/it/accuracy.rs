@@ -116,7 +116,10 @@ fn outputs_for_data_agree_where_nearly_all_keep_their_top_class() {
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: near."), "{answer}");
     assert!(answer.contains("outputs agree (cosine 0.99") && answer.contains("top-1 100.0 %)"), "{answer}");
-    assert!(answer.contains("left out: far (differs from base: ") && answer.contains(" top classes changed)."), "{answer}");
+    assert!(
+        answer.contains("left out: far (differs from base: ") && answer.contains(" top classes changed)."),
+        "{answer}"
+    );
     let report = place.page("reports/x");
     assert!(report.contains("| ~~3.4") && report.contains("| agree |") && report.contains("| differs: "), "{report}");
 }

@@ -67,6 +67,18 @@ fn blocks_with(asked: &str, slower: &str) -> (u32, String) {
 }
 
 #[test]
+fn a_late_share_of_few_queries_holds_a_group() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { median: 5ms, run_sd: 1% } }\nmodels: [m]\nruns: { min: 8, max: 16 }\n\
+         variants: [a, { name: b, mock: { scale: 0.5 } }]\ngoals: [{ metric: late, max: 1% }]\n\
+         measure: { load: { rate: 50/s, bound: { p99: 300ms } }, stop: { mode: samples, count: 20 } }\n",
+    );
+    // None of 160 queries is late: as many as 2.3 % might be.
+    place.run(&["x.yaml"]).expect_code(0);
+    assert_eq!(blocks(&place.record("x"), 1), 16);
+}
+
+#[test]
 fn goals_hold_a_group_until_they_are_answered() {
     let decided = (8, "decided".to_owned());
     assert_eq!(blocks_with("", "0.5"), decided);

@@ -50,7 +50,10 @@ fn without_a_question_the_answer_says_what_is_not_ranked() {
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: same."), "{answer}");
-    assert!(answer.contains("left out: wrong (differs from base: cosine") && answer.contains("required 99.9 %)."), "{answer}");
+    assert!(
+        answer.contains("left out: wrong (differs from base: cosine") && answer.contains("required 99.9 %)."),
+        "{answer}"
+    );
 }
 
 /// Of random inputs nobody knows the class, so nobody knows whether one that changed was right.

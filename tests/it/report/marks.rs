@@ -74,7 +74,7 @@ fn has(text: &str, word: &str) -> bool {
 }
 
 fn compared(results: &Results, found: &mut BTreeSet<String>) {
-    let formats = [Format::named("md"), Format::named("html"), Format::named("latex")].map(Option::unwrap);
+    let formats = ["md", "html", "latex", "junit"].map(|name| Format::named(name).unwrap());
     let rendered = with_marks(|| compose(results, None).render(&formats)).unwrap();
     for (_, bytes) in rendered.files {
         let text = String::from_utf8(bytes).unwrap();

@@ -8,7 +8,7 @@ use super::arm::RunValues;
 use super::latency::{self, Latency};
 use super::values::{CellSummary, Double, MetricSummary, Summary, over_runs};
 use super::{CONFIDENCE, completed, constants, count, late, slices};
-use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Statistic, THROUGHPUT};
+use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, MetricReference, Statistic, THROUGHPUT};
 use experiment::Design;
 use plan::{Cell, CellId};
 use record::{Arm, Manifest, SampleSummary, StoreError, StoredRun};
@@ -74,7 +74,8 @@ fn one(
     let (tails, others): (Vec<&MetricReference>, Vec<&MetricReference>) =
         looked_at.iter().partition(|reference| reference.statistic.is_tail());
     let mut values: RunValues = others.into_iter().map(|reference| (reference.column(), stored(reference))).collect();
-    if !tails.is_empty() {
+    // A late share of 0 is as open as its queries are few.
+    if !tails.is_empty() || values.contains_key(LATE_SHARE.name) {
         let of_latency = latency_of(&completed, &tails, &mut values);
         summary.latency = Some(of_latency);
         summary.pooled = latency::pooled(manifest, &completed)?;

@@ -156,9 +156,8 @@ fn moved(diff: &Diff) -> Option<String> {
     let beyond = least_told(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
-            "cells with the same bytes and settings differ by {} between the sides, so the machine changed: {}",
+            "cells with the same bytes and settings differ by {} between the sides: the machine is not in the same state; use `--remeasure`",
             percent(typical.abs()),
-            "use `--remeasure`"
         )
     })
 }

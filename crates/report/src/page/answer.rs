@@ -297,11 +297,15 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
     let bound = bound.and_then(|(id, metric)| {
         choice.bounds.iter().find(|bound| bound.metric == metric && bound.of(id).is_some()).map(bounds::words_of)
     });
+    let is_better = |one: CellId, other: CellId| {
+        let mut rows = contest.evidence.iter().filter(|row| row.cell == one && row.baseline == other);
+        rows.any(|row| row.verdict.is_improvement())
+    };
     let named = match (kept.as_slice(), doubtful.as_slice(), bound) {
         ([], [], _) => return nothing(contest).0.to_owned(),
         (kept, [], _) | (kept, _, None) => names.named(kept),
         ([], doubtful, Some(bound)) => format!("{} if it keeps {bound}", names.named(doubtful)),
-        (kept, doubtful, Some(bound)) if contest.best.first() == doubtful.first() => {
+        (kept, doubtful, Some(bound)) if is_better(doubtful[0], kept[0]) => {
             format!("{} if it keeps {bound}, else {}", names.named(doubtful), names.named(kept))
         }
         (kept, doubtful, Some(bound)) => {

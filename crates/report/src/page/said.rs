@@ -216,8 +216,14 @@ impl<'a> Said<'a> {
 
     fn of_several(&self, best: &[CellId]) -> Vec<Part> {
         let set = self.claims.iter().find(|claim| claim.cells == best);
-        let mut parts = match set.map(|claim| (claim.kind, claim)) {
-            Some((Kind::Equivalent, claim)) => vec![Part::Equivalent(claim.metric)],
+        let mut parts: Vec<Part> = match set.map(|claim| (claim.kind, claim)) {
+            Some((Kind::Equivalent, claim)) => {
+                // Whichever is worse by a further metric of the question has given way.
+                let then = self.choice.then.iter().filter(|_| !self.choice.unasked).map(MetricReference::title);
+                let then: Vec<String> = then.collect();
+                let none = (!then.is_empty()).then(|| Part::Told(format!("no difference shown in {}", list(&then))));
+                [Some(Part::Equivalent(claim.metric)), none].into_iter().flatten().collect()
+            }
             Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
             // One that may miss a bound is better than one that keeps it.
             _ => self.in_doubt(best).into_iter().collect(),

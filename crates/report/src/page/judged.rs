@@ -16,6 +16,7 @@ use base::wording::count;
 use experiment::Grade;
 use judge::results::{Cell, Comparison, Control, Family, Reason, beside};
 use statistics::interval::Interval;
+use statistics::planning::MOST_RUNS;
 
 /// Comparisons, groups and controls, as far as there are any.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
@@ -190,8 +191,8 @@ fn forecast(rows: &[&Comparison]) -> Option<String> {
     let more: Option<Vec<u64>> = rows.iter().map(|row| row.more_blocks).collect();
     Some(match more.and_then(|more| more.into_iter().max()) {
         _ if fewest < FEWEST_FOR_A_FORECAST => "more runs may decide".to_owned(),
-        Some(more) => format!("about {} would decide", count(more, "more run")),
-        None => "many more runs would be needed".to_owned(),
+        Some(more) if fewest + more <= MOST_RUNS as u64 => format!("about {} would decide", count(more, "more run")),
+        _ => "many more runs would be needed".to_owned(),
     })
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Reader;
 use crate::format::amount;
+use crate::mark::claimed;
 use base::code::Severity;
 use base::metric::LATENCY;
 use judge::results::{BoundOutcome, Cell, GoalCheck, GoalOutcome, Status};
@@ -84,7 +85,7 @@ fn of_goal(reader: &Reader<'_>, goal: &GoalCheck) -> TestCase {
             || cell.outcome.name().to_owned(),
             |found| format!("{} ({})", value(found), cell.outcome.name()),
         );
-        format!("{}: {found}", reader.path(cell.cell))
+        claimed(format!("{}: {found}", reader.path(cell.cell)))
     });
     let why = open.collect::<Vec<_>>().join("; ");
     let (outcome, message) = match goal.outcome {

@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn many_arms_are_ordered_soon() {
         let mut plan = plan(Aa::Off);
-        let cell = plan.cells[0].clone();
+        let cell = plan.cells[0];
         plan.groups = vec![crate::Group { cells: (0..5_000).collect(), baseline: None, part: 0 }];
         plan.cells = vec![cell; 5_000];
         let order = block_order(&plan, 40);

@@ -12,6 +12,10 @@ use statistics::interval::Estimate;
 /// Fewer numbers of clients have no knee between them.
 const LEAST_LEVELS: usize = 3;
 
+/// What cells that differ in their level alone share: the names but for the input, and what the input is called without the
+/// level.
+pub type WithoutLevel = (AxisMap<String>, String);
+
 impl Cell {
     /// Inferences per second: of known items the items over those of each.
     pub fn throughput(&self) -> Option<Estimate> {
@@ -28,9 +32,8 @@ impl Cell {
         self.estimate_of(mean).or_else(|| self.estimate(&LATENCY))
     }
 
-    /// What cells that differ in their level alone share: the names but for the input, and what the input is called without
-    /// the level.
-    pub fn without_level(&self) -> (AxisMap<String>, String) {
+    /// Its names without its level.
+    pub fn without_level(&self) -> WithoutLevel {
         let label = self.load.as_ref().map(|load| load.queries.label()).unwrap_or_default();
         let input = self.names.input();
         let input = input.strip_suffix(&label).unwrap_or(input).trim_end_matches('-').to_owned();
@@ -48,7 +51,7 @@ impl Cell {
 
 /// What is claimed of each set of cells that differ in their level alone.
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
-    let mut sets: Vec<((AxisMap<String>, String), Vec<&Cell>)> = Vec::new();
+    let mut sets: Vec<(WithoutLevel, Vec<&Cell>)> = Vec::new();
     for cell in results.cells.iter().filter(|cell| cell.load.is_some()) {
         let names = cell.without_level();
         match sets.iter_mut().rfind(|(known, _)| *known == names) {
@@ -56,7 +59,7 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
             None => sets.push((names, vec![cell])),
         }
     }
-    let of_set = |(number, (_, cells)): (usize, ((AxisMap<String>, String), Vec<&Cell>))| {
+    let of_set = |(number, (_, cells)): (usize, (WithoutLevel, Vec<&Cell>))| {
         let place = Place::Load(number);
         let each = cells.iter().flat_map(|cell| [at_rate(cell, place), largest_rate(cell, place)]).flatten();
         let levels = cells.iter().filter_map(|cell| Level::of(cell)).collect();

@@ -55,6 +55,7 @@ pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
 pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
 pub use claim::{Claim, Evidence, Kind, Place};
+pub use load::WithoutLevel;
 pub use lookup::{CONFIDENCE, beside};
 pub use make::{gates, results};
 pub use method::{BesideOthers, Method, Together};

@@ -9,8 +9,8 @@ use crate::mark::claimed;
 use base::code::Code;
 use base::metric::{LARGEST_RATE, LATENCY, MetricReference, THROUGHPUT};
 use base::wording::capitalized;
-use experiment::{AxisMap, Load, telling_axes};
-use judge::results::{Cell, Claim, Evidence, Kind, Place};
+use experiment::{Load, telling_axes};
+use judge::results::{Cell, Claim, Evidence, Kind, Place, WithoutLevel};
 use plan::CellId;
 
 /// More lines of a kind than these are in tables and figures alone.
@@ -56,10 +56,10 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
 }
 
 /// What is said of each set behind what tells it from the others.
-fn told(sets: &[((AxisMap<String>, String), String)]) -> Vec<String> {
+fn told(sets: &[(WithoutLevel, String)]) -> Vec<String> {
     let telling = telling_axes(sets.iter().map(|((names, _), _)| names));
     let has_inputs = sets.iter().any(|((_, input), _)| *input != sets[0].0.1);
-    let line = |((names, input), said): &((AxisMap<String>, String), String)| {
+    let line = |((names, input), said): &(WithoutLevel, String)| {
         let names = [names.on(&telling), if has_inputs { input.clone() } else { String::new() }];
         let names = names.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         if names.is_empty() { capitalized(said) } else { format!("{names}: {said}") }

@@ -170,10 +170,11 @@ fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
             more.map_or(open.clone(), |more| format!("{open}; {more}"))
         }
         (Reason::NotEnoughData, Some(more)) => more,
-        (Reason::NotEnoughData, None) => {
-            let remedy = if is_apart { "; interleaved pairs detect smaller differences" } else { "" };
-            format!("many more {one}s would be needed{remedy}")
+        (Reason::NotEnoughData, None) if is_apart => {
+            let spread = percent(findings.terms.session_spread);
+            format!("sessions may differ by {spread}; measure in turns and add `--interleaved` or `--paired`")
         }
+        (Reason::NotEnoughData, None) => format!("many more {one}s would be needed"),
         (Reason::NotPositive, _) => "a ratio needs values above zero".to_owned(),
         (Reason::Dependent, _) => dependent(findings, comparison, one),
     })

@@ -394,6 +394,16 @@ goals:
 /// "Missed" is a verdict on what was measured: a cell without a finished run, on a machine short of memory or of
 /// descriptors, is none.
 #[test]
+fn a_goal_on_the_speed_up_is_not_about_the_baseline() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { run_sd: 0.5% } }\nmodels: [m]\nruns: 8\n\
+         variants: [a, { name: b, mock: { scale: 0.5 } }]\ngoals: [{ metric: speedup, min: 1.5 }]\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stdout.contains("met: speedup >= 1.5: met by the only cell"), "{}", done.stdout);
+}
+
+#[test]
 fn a_goal_is_not_missed_by_a_cell_whose_runs_failed() {
     let spec = "backend: mock\nmodels: [m]\nruns: 2\ngoals: [{ metric: latency, max: 1s }]\n\
                 variants: [{ name: a, mock: { fail: { kind: error, at: load } } }]\n";

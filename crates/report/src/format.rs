@@ -141,6 +141,7 @@ impl Column {
         let least = if interval.low > 0.0 { nearer.min(interval.low) } else { nearer };
         let decimals =
             significant_decimals(least / self.scale.factor, 1).max(significant_decimals(nearer / self.scale.factor, 1));
+        let decimals = decimals.max(self.fewest_decimals(estimate));
         let [value, low, high] =
             [estimate.value, interval.low, interval.high].map(|number| fixed(number / self.scale.factor, decimals));
         Some((value, format!("[{low}, {high}]")))
@@ -201,10 +202,19 @@ impl Column {
         (self.parts(estimate).0, ends)
     }
 
+    /// However wide an interval is, what is not 0 does not read like it.
+    fn fewest_decimals(&self, estimate: &Estimate) -> i32 {
+        match estimate.value == 0.0 {
+            true => i32::MIN,
+            false => significant_decimals(estimate.value / self.scale.factor, 1),
+        }
+    }
+
     /// The column's decimals where the estimate's interval allows them; `None` without one.
     fn decimals_of(&self, estimate: &Estimate) -> Option<i32> {
         let choice = Decimals::of(estimate, self.scale)?;
-        Some(self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred))
+        let decimals = self.decimals.filter(|decimals| choice.allows(*decimals)).unwrap_or(choice.preferred);
+        Some(decimals.max(self.fewest_decimals(estimate)))
     }
 }
 
@@ -306,6 +316,13 @@ mod tests {
         assert_eq!(column(&[estimate(271_234_000.0, 2_100_000.0)]), ["271 ms ± 2"]);
         assert_eq!(column(&[estimate(39_912.0, 0.0)]), ["39.91 us ± 0"]);
         assert_eq!(column(&[estimate(39_912.0, 97.0)]), ["39.91 us ± 0.10"]);
+    }
+
+    #[test]
+    fn what_is_not_0_does_not_read_like_it() {
+        assert_eq!(column(&[estimate(377e6, 2e9)]), ["400 ms ± 2000"]);
+        let lopsided = Estimate { interval: Some(Interval { low: 9e6, high: 1e9 }), ..estimate(9.98e6, 1.0) };
+        assert_eq!(column(&[lopsided]), ["10 ms [9, 1000]"]);
     }
 
     #[test]

@@ -91,8 +91,10 @@ fn one(
     if bound.late_share(&services_ns) > bound.allowed() {
         let alone = quantile_sorted(&sorted(&services_ns), bound.probability).unwrap_or(0.0);
         let alone = spaced(&format!("{:.3?}", Nanos(alone as u64).to_duration()));
-        found.problem =
-            Some(format!("no rate keeps {bound}: {} without any wait is {alone}", bound.statistic().name()));
+        found.problem = Some(format!(
+            "no rate kept {bound} in the trial: {} without any wait was {alone}",
+            bound.statistic().name()
+        ));
         return Ok(found);
     }
     let Some(mut rate) = predicted(job, cell, &services_ns, bound) else {

@@ -8,7 +8,7 @@ use super::{ComparisonRules, Judged};
 use crate::stored::is_false;
 use crate::summary::Summary;
 use experiment::Goal;
-use plan::Plan;
+use plan::{CellId, Plan};
 
 /// A promise of the specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +66,12 @@ pub(super) fn check(
     goals: &[Goal],
 ) -> Vec<GoalCheck> {
     let one = |goal: &Goal| {
-        let check = check_bound(plan, summary, &judged.comparisons, terms.confidence(), &goal.bound);
+        let mut check = check_bound(plan, summary, &judged.comparisons, terms.confidence(), &goal.bound);
+        // A baseline is no faster than itself.
+        let is_baseline = |id: CellId| plan.cells.iter().any(|cell| cell.id == id && plan.is_baseline(cell));
+        if check.metric.is_speedup() && check.cells.iter().any(|cell| !is_baseline(cell.cell)) {
+            check.cells.retain(|cell| !is_baseline(cell.cell));
+        }
         let found = outcome(&check);
         let outcome = if terms.is_quick { GoalOutcome::Undecided } else { found };
         GoalCheck { name: goal.name.clone(), outcome, withheld: outcome != found, check }

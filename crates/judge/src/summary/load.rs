@@ -31,7 +31,10 @@ impl OtherLoad {
         let waits = |run: &StoredRun| {
             let (used, own) = (value(run, CPU_UTILISATION)?, value(run, CPU_TIME)?);
             let could_use = WAITED * f64::from(threads);
-            Some(used < could_use && own < could_use * value(run, LATENCY)?)
+            let latency = value(run, LATENCY)?;
+            // A command may wait for what is no processor.
+            let computes = !manifest.experiment.backend.runs_commands() || own >= 0.5 * latency;
+            Some(computes && used < could_use && own < could_use * latency)
         };
         let waiting = completed.iter().filter(|run| waits(run) == Some(true)).count() as u32;
         let (runs, all) = (met.len() as u32, completed.len() as u32);

@@ -29,6 +29,7 @@ fn kept(check: &BoundCheck, reader: &Reader<'_>) -> String {
         (_, 0) => "no cell that runs has it".to_owned(),
         (1, 1) => "met by the only cell".to_owned(),
         (0, _) => "met by none".to_owned(),
+        (2, 2) => "met by both cells".to_owned(),
         (kept, all) if all == kept => format!("met by all {all} cells"),
         (some, _) if some <= MOST_NAMED => {
             let names: Vec<String> = kept.iter().map(|cell| reader.short_path(cell.cell)).collect();

@@ -158,15 +158,13 @@ fn reason_of(row: &Comparison) -> Option<String> {
     match row.reason {
         Reason::TooFewBlocks => Some(format!("{} with a ratio; a verdict needs 5", count(row.blocks, "run"))),
         Reason::SizeNotEstablished => {
+            if format::is_beyond(row) {
+                return Some(format!("{} are too few to claim it", count(row.blocks, "run")));
+            }
             let more = row.more_blocks.and_then(|_| forecast(&[row]));
             let more = more.map_or(String::new(), |more| format!("; {more}"));
-            let claim = match format::is_beyond(row) {
-                true => format!("{} are too few to claim it", count(row.blocks, "run")),
-                false => {
-                    format!("the interval excludes 1x, but not differences below the {} margin", percent(row.margin))
-                }
-            };
-            Some(format!("{claim}{more}"))
+            let margin = percent(row.margin);
+            Some(format!("the interval excludes 1x, but not differences below the {margin} margin{more}"))
         }
         Reason::NotEnoughData => {
             let detectable = row.detectable.filter(|_| row.more_blocks.is_none());

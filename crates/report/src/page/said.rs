@@ -159,7 +159,9 @@ fn range(ratios: &[[f64; 3]]) -> String {
 /// `they may differ by up to 12 %`
 fn may_differ(ratios: &[[f64; 3]]) -> String {
     let apart = ratios.iter().map(|[_, low, high]| high.max(low.recip()) - 1.0).fold(0.0, f64::max);
-    format!("they may differ by up to {}", format::noise_floor(apart))
+    // Rounded up, so that the interval lies within.
+    let unit = if apart < 0.1 { 1e3 } else { 1e2 };
+    format!("they may differ by up to {}", format::percent((apart * unit - 1e-9).ceil() / unit))
 }
 
 /// What is claimed about one set of cells.
@@ -222,7 +224,7 @@ impl<'a> Said<'a> {
                 let then = self.choice.then.iter().filter(|_| !self.choice.unasked).map(MetricReference::title);
                 let then: Vec<String> = then.collect();
                 let none = (!then.is_empty()).then(|| Part::Told(format!("no difference shown in {}", list(&then))));
-                [Some(Part::Equivalent(claim.metric)), none].into_iter().flatten().collect()
+                [Some(Part::Equivalent(claim.metric)), self.gave_way(best), none].into_iter().flatten().collect()
             }
             Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
             // One that may miss a bound is better than one that keeps it.
@@ -237,6 +239,19 @@ impl<'a> Said<'a> {
             parts.extend(self.than_others(&beaten, Some(rival)));
         }
         parts
+    }
+
+    /// What is equivalent to one of them and gave way by another metric.
+    fn gave_way(&self, best: &[CellId]) -> Option<Part> {
+        let tied = self.names.contest.entrants.iter().filter_map(|entrant| match entrant.standing {
+            Standing::Tied { other, metric } if best.contains(&other) => Some((entrant.cell, metric)),
+            _ => None,
+        });
+        let tied: Vec<(CellId, MetricReference)> = tied.collect();
+        let by = tied.first()?.1;
+        let names: Vec<CellId> = tied.iter().filter(|(_, metric)| *metric == by).map(|(id, _)| *id).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        Some(Part::Told(format!("{} {verb} equivalent too, behind by {}", list_of(self.names, &names), by.title())))
     }
 
     fn in_doubt(&self, best: &[CellId]) -> Option<Part> {

@@ -170,7 +170,7 @@ pub(in crate::compare) fn check(
             && !is_inside();
         let by_runs = if is_swamped { Ok(BoundOutcome::Missed) } else { outcome(bound, estimate.as_ref(), doubt) };
         let pooled = summary.pooled(bound.metric).filter(|_| summary.has_enough_runs());
-        let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled)?)));
+        let pooled = pooled.and_then(|pooled| Some((pooled, by_samples(bound, by_runs, &pooled, summary)?)));
         let outcome = pooled.map_or(by_runs, |(_, outcome)| outcome);
         // Of a fact nothing is uncertain.
         let is_told = |interval: &Interval| !bound.metric.metric.is_constant() || interval.low < interval.high;
@@ -245,21 +245,23 @@ fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> 
     }
 }
 
-/// What all samples together say of a bound on a percentile that the runs leave undecided (method 5.7); `None` where that is
-/// no more. Where the runs support the percentile, its upper end is theirs to tell.
-fn by_samples(bound: &Bound, by_runs: Outcome, pooled: &PooledTail) -> Option<Outcome> {
-    let interval = |high: Option<f64>| Interval {
-        low: pooled.low.unwrap_or(f64::NEG_INFINITY),
-        high: high.unwrap_or(f64::INFINITY),
-    };
-    match by_runs {
-        Err(Doubt::TooFewSamples) => match (place(bound, interval(pooled.high)), pooled.high) {
-            (Err(_), None) => Some(by_runs),
-            (outcome, _) => Some(outcome),
-        },
-        Err(Doubt::Across) => Some(place(bound, interval(None))).filter(|outcome| *outcome == Ok(BoundOutcome::Missed)),
-        _ => None,
+/// What all samples together say of a bound on a percentile that the samples of a run do not support (method 5.7); `None`
+/// where they do. One bad run has many samples and is one run: what most runs keep is not missed.
+fn by_samples(bound: &Bound, by_runs: Outcome, pooled: &PooledTail, summary: &CellSummary) -> Option<Outcome> {
+    if by_runs != Err(Doubt::TooFewSamples) {
+        return None;
     }
+    let interval =
+        Interval { low: pooled.low.unwrap_or(f64::NEG_INFINITY), high: pooled.high.unwrap_or(f64::INFINITY) };
+    let values = summary.run_values(bound.metric);
+    let is_outside = |value: f64| place(bound, Interval { low: value, high: value }) == Ok(BoundOutcome::Missed);
+    let outside = values.iter().filter(|(_, value)| is_outside(*value)).count();
+    let is_of_few = !values.is_empty() && 2 * outside <= values.len();
+    Some(match (place(bound, interval), pooled.high) {
+        (Ok(BoundOutcome::Missed), _) if is_of_few => Err(Doubt::Across),
+        (Err(_), None) => by_runs,
+        (outcome, _) => outcome,
+    })
 }
 
 /// Where an interval lies; a bound itself is inside.

@@ -290,11 +290,13 @@ fn all_samples_together_decide_what_those_of_a_run_cannot() {
     let undecided = BoundOutcome::Undecided;
     assert_eq!(outcome(thin(Some(8.0), Some(9.0)), 8.5), (undecided, Some(Doubt::Across), true));
     assert_eq!(outcome(thin(Some(8.0), None), 20.0), (undecided, Some(Doubt::TooFewSamples), true));
-    // A run that supports its percentile has the last word, but for what lies above the bound already.
+    // Runs that support their percentile have the last word.
     let supported = |low, high| pooled(three().tails(path, true), path, low, high);
     assert_eq!(outcome(supported(Some(9.0), None), 20.0), (BoundOutcome::Kept, None, false));
     assert_eq!(outcome(supported(Some(8.0), Some(8.7)), 8.8), (undecided, Some(Doubt::Across), false));
-    assert_eq!(outcome(supported(Some(8.9), None), 8.8), (BoundOutcome::Missed, None, true));
+    assert_eq!(outcome(supported(Some(8.9), None), 8.8), (undecided, Some(Doubt::Across), false));
+    // One bad run has many samples, and is one.
+    assert_eq!(outcome(thin(Some(24.0), None), 10.0), (undecided, Some(Doubt::Across), true));
     // Too few runs say nothing, however many samples they have.
     let few = pooled(three().values(path, &LATENCY, &[8e6; 4]).tails(path, false), path, Some(8.0), Some(9.0));
     assert!(!outcome(few, 20.0).2);

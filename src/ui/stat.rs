@@ -8,7 +8,7 @@ use super::table::{self, wrap};
 use base::metric::{Statistic, Unit};
 use base::printable::printable;
 use judge::stat::{Analysis, Comparison, Description, Level, NEEDED, Reason, SHOWN};
-use report::format::{Column, confidence, count, judged_ratio, p_value, percent};
+use report::format::{Column, confidence, count, is_beyond, judged_ratio, p_value, percent};
 use report::page::{Overview, OverviewCell, OverviewColumn};
 use statistics::quantile::quantile_support;
 use statistics::{Claim, Estimate};
@@ -161,9 +161,7 @@ fn reason(findings: &Analysis, comparison: &Comparison) -> Option<String> {
         (Reason::BeyondMargin, _) => format!("beyond the margin of {margin}"),
         (Reason::TooFew, _) => format!("a verdict needs {}{side}", count(NEEDED as u64, one)),
         (Reason::SizeNotEstablished, more) => {
-            let limit = 1.0 + findings.terms.margin;
-            let is_beyond = comparison.interval().is_some_and(|it| it.low > limit || it.high < limit.recip());
-            let open = match is_beyond {
+            let open = match is_beyond(comparison.interval(), findings.terms.margin) {
                 true => format!("too few {one}s to claim it"),
                 false => format!("the interval excludes 1x, but not differences below {margin}"),
             };

@@ -11,8 +11,8 @@ mod rounded;
 pub use base::wording::{count, list, some};
 pub use bound::bound;
 pub(crate) use bound::bound_in_short;
-pub use comparison::{change, difference, judged_ratio, p_value, ratio, speedup, verdict_of};
-pub(crate) use comparison::{is_beyond, signed};
+pub(crate) use comparison::signed;
+pub use comparison::{change, difference, is_beyond, judged_ratio, p_value, ratio, speedup, verdict_of};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, is_speed, verdict_word};
 

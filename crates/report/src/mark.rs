@@ -15,7 +15,7 @@ pub(crate) fn claimed(words: impl Into<String>) -> String {
     if IS_ON.get() && !words.is_empty() { format!("{}{words}{}", MARKS[0], MARKS[1]) } else { words }
 }
 
-/// Whatever is rendered meanwhile on this thread has marks.
+/// Renders with marks. They are on for this thread and this call alone.
 pub fn with_marks<T>(render: impl FnOnce() -> T) -> T {
     IS_ON.set(true);
     let rendered = render();

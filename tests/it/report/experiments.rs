@@ -1,5 +1,5 @@
-//! Experiments whose reports once said what was false, run and checked: no claim about what they give is false, whatever the
-//! machine does meanwhile.
+//! Runs the experiments whose reports once contained a false sentence, and checks every claim that is made about them now,
+//! whatever the machine does meanwhile.
 
 use std::os::unix::fs::PermissionsExt;
 

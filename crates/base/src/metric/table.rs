@@ -28,9 +28,9 @@ macro_rules! metrics {
     };
 }
 
-// Where the time of an inference on another device goes is told by the device's own clock, by the runtime's profiler, and by
-// what is measured after the samples. What a run drew and held on its device the parent reads ten times a second; means and
-// shares are of the readings while counted samples were taken.
+// Three sources say where the time of an inference on another device goes: the device's own clock, the runtime's profiler, and
+// measurements after the samples. The parent reads power and memory of the device ten times a second; means and shares are of
+// the readings during counted samples.
 metrics! {
     /// Every metric of a model, in the order of reports; those of its environment are [`ENVIRONMENT`].
     METRICS:

@@ -1,5 +1,7 @@
 //! Promises of the specification: whether each is kept, by interval.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,12 +67,13 @@ pub(super) fn check(
     terms: &ComparisonRules,
     goals: &[Goal],
 ) -> Vec<GoalCheck> {
+    let baselines: HashSet<CellId> =
+        plan.cells.iter().filter(|cell| plan.is_baseline(cell)).map(|cell| cell.id).collect();
     let one = |goal: &Goal| {
         let mut check = check_bound(plan, summary, &judged.comparisons, terms.confidence(), &goal.bound);
         // A baseline is no faster than itself.
-        let is_baseline = |id: CellId| plan.cells.iter().any(|cell| cell.id == id && plan.is_baseline(cell));
-        if check.metric.is_speedup() && check.cells.iter().any(|cell| !is_baseline(cell.cell)) {
-            check.cells.retain(|cell| !is_baseline(cell.cell));
+        if check.metric.is_speedup() && check.cells.iter().any(|cell| !baselines.contains(&cell.cell)) {
+            check.cells.retain(|cell| !baselines.contains(&cell.cell));
         }
         let found = outcome(&check);
         let outcome = if terms.is_quick { GoalOutcome::Undecided } else { found };

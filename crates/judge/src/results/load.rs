@@ -129,7 +129,7 @@ fn knee(mut levels: Vec<Level>, place: Place) -> Option<Claim> {
     let may_be = |level: &&Level| level.clients == best.clients || level.range[1] >= best.range[0];
     let [from, to] = [levels.iter().find(may_be)?.clients, levels.iter().rfind(may_be)?.clients];
     let kind = Kind::Knee {
-        // Nobody waits for fewer than one.
+        // One client is the fewest that there can be.
         least: (from > fewest || (from == 1 && to < most)).then_some(from),
         most: (to < most).then_some(to),
     };
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(found(&inner, 0.02), (Some(4), Some(4)));
         assert_eq!(found(&inner, 0.9), (None, None));
         assert_eq!(found(&inner[1..], 0.02), (None, Some(4)), "the fewest may be too many already");
-        assert_eq!(found(&[(1, 10.0), (2, 11.0), (3, 12.0)], 0.02), (Some(1), Some(1)), "nobody waits for none");
+        assert_eq!(found(&[(1, 10.0), (2, 11.0), (3, 12.0)], 0.02), (Some(1), Some(1)), "one client is the fewest");
         assert_eq!(found(&[(1, 10.0), (4, 40.0), (8, 90.0)], 0.02), (Some(8), None));
         assert_eq!(found(&[(1, 10.0), (2, 30.0), (3, 36.0), (8, 38.0)], 0.04), (Some(2), Some(3)));
         assert!(knee(Vec::new(), Place::Load(0)).is_none());

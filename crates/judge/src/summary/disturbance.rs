@@ -19,7 +19,7 @@ use statistics::quantile::median;
 pub struct Disturbed {
     /// The metric of the environment: `other_cpu_ratio`, `steal_ratio` ...
     pub metric: String,
-    /// The value above which a run is told to be disturbed.
+    /// A run above this value counts as disturbed.
     pub limit: f64,
     /// Runs above it, doubles included.
     pub runs: u32,

@@ -1,6 +1,6 @@
 //! Verdicts and reasons in a few words.
 
-use crate::format::{count, difference, list, p_value, percent, verdict_word};
+use crate::format::{self, count, difference, list, p_value, percent, verdict_word};
 use crate::mark::claimed;
 use base::metric::Difference;
 use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
@@ -75,9 +75,7 @@ pub(super) fn words(reason: &Reason, row: &Row) -> String {
 fn is_beyond(row: &Row) -> bool {
     let ends = row.change.and_then(|change| change.interval());
     match row.margin {
-        Difference::Relative(margin) => {
-            ends.is_some_and(|it| it.low > margin || it.high < (1.0 + margin).recip() - 1.0)
-        }
+        Difference::Relative(margin) => format::is_beyond(ends.map(|it| it.map(|end| 1.0 + end)), margin),
         Difference::Absolute(margin) => ends.is_some_and(|it| it.low > margin || it.high < -margin),
     }
 }

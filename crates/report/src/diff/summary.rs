@@ -156,7 +156,7 @@ fn moved(diff: &Diff) -> Option<String> {
     let beyond = least_told(diff.session_spread?);
     (changes.len() > 1 && typical.abs() > beyond).then(|| {
         format!(
-            "cells with the same bytes and settings differ by {} between the sides: the machine is not in the same state; use `--remeasure`",
+            "cells with the same bytes and settings differ by {} between the sides: conditions changed; use `--remeasure`",
             percent(typical.abs()),
         )
     })

@@ -54,9 +54,9 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
     format!("{value}{unit} [{low}, {high}]")
 }
 
-/// Whether all of its interval is beyond the margin, on either side.
-pub(crate) fn is_beyond(row: &Comparison) -> bool {
-    row.low.is_some_and(|low| low > 1.0 + row.margin) || row.high.is_some_and(|high| high < 1.0 / (1.0 + row.margin))
+/// Whether all of a ratio's interval is beyond the margin, on either side.
+pub fn is_beyond(interval: Option<Interval>, margin: f64) -> bool {
+    interval.is_some_and(|it| it.low > 1.0 + margin || it.high < (1.0 + margin).recip())
 }
 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
@@ -68,7 +68,9 @@ pub fn speedup(row: &Comparison) -> String {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
         Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
         None if row.interval().is_none() => format!("{ratio} ({}, not judged)", count(row.blocks, "run")),
-        None if row.verdict.is_open() && is_beyond(row) => format!("{ratio} {word}: too few runs"),
+        None if row.verdict.is_open() && is_beyond(row.interval(), row.margin) => {
+            format!("{ratio} {word}: too few runs")
+        }
         None => format!("{ratio} {word}"),
     }
 }

@@ -158,7 +158,7 @@ fn reason_of(row: &Comparison) -> Option<String> {
     match row.reason {
         Reason::TooFewBlocks => Some(format!("{} with a ratio; a verdict needs 5", count(row.blocks, "run"))),
         Reason::SizeNotEstablished => {
-            if format::is_beyond(row) {
+            if format::is_beyond(row.interval(), row.margin) {
                 return Some(format!("{} are too few to claim it", count(row.blocks, "run")));
             }
             let more = row.more_blocks.and_then(|_| forecast(&[row]));

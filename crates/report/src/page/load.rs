@@ -16,17 +16,6 @@ use plan::CellId;
 /// More lines of a kind than these are in tables and figures alone.
 const MOST: usize = 6;
 
-/// What is claimed of each set of cells that differ in their level alone, in plan order.
-fn sets<'a>(reader: &'a Reader<'_>) -> impl Iterator<Item = Vec<&'a Claim>> {
-    let of_set = |number: usize| reader.results.claims_in(Place::Load(number)).collect::<Vec<_>>();
-    let is_of_load = |claim: &&Claim| matches!(claim.place, Place::Load(_));
-    let last = reader.results.claims.iter().filter(is_of_load).map(|claim| match claim.place {
-        Place::Load(number) => number + 1,
-        _ => 0,
-    });
-    (0..last.max().unwrap_or(0)).map(of_set)
-}
-
 /// The level of a claim that says exactly where the knee is.
 fn knee<'a>(reader: &Reader<'a>, claim: &Claim) -> Option<&'a Cell> {
     let Kind::Knee { least: Some(least), most: Some(most) } = claim.kind else { return None };
@@ -42,7 +31,9 @@ pub(crate) fn knees(reader: &Reader<'_>) -> HashSet<CellId> {
 /// A line for each set: at which rates it keeps the bound, and its knee.
 pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let [mut bounded, mut knees] = [Vec::new(), Vec::new()];
-    for claims in sets(reader) {
+    let is_of_load = |claim: &&Claim| matches!(claim.place, Place::Load(_));
+    let of_loads: Vec<&Claim> = reader.results.claims.iter().filter(is_of_load).collect();
+    for claims in of_loads.chunk_by(|one, other| one.place == other.place) {
         let Some(names) = claims.first().and_then(|claim| reader.cell(*claim.cells.first()?)) else { continue };
         let rates: Vec<String> = claims.iter().filter_map(|claim| kept(reader, claim)).collect();
         let bound = || names.load.as_ref()?.queries.bound();

@@ -244,14 +244,15 @@ impl<'a> Said<'a> {
     /// What is equivalent to one of them and gave way by another metric.
     fn gave_way(&self, best: &[CellId]) -> Option<Part> {
         let tied = self.names.contest.entrants.iter().filter_map(|entrant| match entrant.standing {
-            Standing::Tied { other, metric } if best.contains(&other) => Some((entrant.cell, metric)),
+            Standing::Tied { other, metric } if best.contains(&other) => Some((entrant.cell, (other, metric))),
             _ => None,
         });
-        let tied: Vec<(CellId, MetricReference)> = tied.collect();
-        let by = tied.first()?.1;
-        let names: Vec<CellId> = tied.iter().filter(|(_, metric)| *metric == by).map(|(id, _)| *id).collect();
+        let tied: Vec<(CellId, (CellId, MetricReference))> = tied.collect();
+        let to = tied.first()?.1;
+        let names: Vec<CellId> = tied.iter().filter(|(_, other)| *other == to).map(|(id, _)| *id).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
-        Some(Part::Told(format!("{} {verb} equivalent too, behind by {}", list_of(self.names, &names), by.title())))
+        let (names, other) = (list_of(self.names, &names), self.names.name(to.0));
+        Some(Part::Told(format!("{names} {verb} equivalent to {other}, behind by {}", to.1.title())))
     }
 
     fn in_doubt(&self, best: &[CellId]) -> Option<Part> {

@@ -1,6 +1,6 @@
 //! The general shorthands: one value where a list can stand, a map whose order matters, and a scalar in place of a map.
 //!
-//! Serde's `untagged` has messages nobody can use; the schema, which is checked first, carries the messages. A shape that is
+//! Serde's messages for `untagged` help no user. The schema is checked first and has better ones. A shape that is
 //! a list stands before those that are maps, since serde reads a map from a list too.
 
 use std::borrow::Cow;

@@ -243,7 +243,19 @@ fn changed_machine(manifest: &Manifest) -> Option<String> {
         return Some(format!("the machine ({difference})"));
     }
     let is_same = manifest.core_sets.is_some() || here.default_threads() == manifest.default_threads;
-    (!is_same).then(|| CORES.to_owned())
+    (!is_same).then(|| CORES.to_owned()).or_else(|| changed_variable(&manifest.host, &here))
+}
+
+/// A scheduler gives a job that begins again another one.
+const WHICH_DEVICE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// An environment variable that changes what a runtime does, with its values.
+fn changed_variable(there: &Host, here: &Host) -> Option<String> {
+    let (there, here) = (there.variables.as_ref()?, here.variables.as_ref()?);
+    let mut names = there.keys().chain(here.keys());
+    let name = names.find(|name| there.get(*name) != here.get(*name) && *name != WHICH_DEVICE)?;
+    let value = |of: &BTreeMap<String, String>| of.get(name).map_or("unset", String::as_str).to_owned();
+    Some(format!("the environment variable {name} ({} -> {})", value(there), value(here)))
 }
 
 /// A library, a program, a model or an input that is not what a record was made of.

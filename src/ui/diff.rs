@@ -23,6 +23,7 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     text += &ui.labelled_lines("changed", &page.changed);
     text += &ui.labelled_lines("profile", &page.profile);
     text += &ui.labelled_lines("note", &page.notices);
+    text += &page.sessions.as_ref().map_or(String::new(), |told| ui.labelled_text("sessions", told));
     let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
     let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);
     let unchanged = page.unchanged.as_ref().map(|rest| &rest.table).filter(|_| is_all);

@@ -202,7 +202,22 @@ fn a_bound_below_the_service_time_is_answered_in_plain_words() {
     );
     let done = place.run(&["x.yaml"]);
     let said = said(&done) + &done.stderr;
-    assert!(said.contains("no rate kept p99 <= 4 ms in the trial: p99 without any wait was 5.000 ms"), "{said}");
+    assert!(said.contains("no rate kept p99 <= 4 ms in 3 trials: p99 without any wait was 5.000 ms"), "{said}");
+}
+
+#[test]
+fn one_disturbed_trial_leaves_no_cell_out() {
+    // Four runs of ten take up to ten times as long, so that a trial alone may miss any bound.
+    let names: Vec<String> = (0..8).map(|number| format!("v{number}")).collect();
+    let place = spec(&format!(
+        "variants: [{}]\nruns: 5\nmeasure: {{ load: {{ rate: largest, bound: {{ p99: 20ms }} }} }}\n\
+         backend: {{ mock: {{ median: 5ms, run_sd: 0%, noise: 0%, disturbed: 40%, disturbance: 900% }} }}\n",
+        names.join(", ")
+    ));
+    place.run(&["x.yaml"]);
+    let found = results(&place);
+    let is_skipped = |cell: &&Value| cell["status"] == "skipped";
+    assert_eq!(found["cells"].as_array().unwrap().iter().filter(is_skipped).count(), 0, "{}", found["cells"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use record::{Arm, PassFindings, Record};
 
 use crate::accuracy::scored;
 use crate::designs::begin_in;
-use crate::support::Workplace;
+use crate::support::{Done, Workplace};
 
 #[test]
 fn the_manifest_is_written_once_and_the_rest_stands_beside_it() {
@@ -60,6 +60,19 @@ fn resumed(place: &Workplace, change: impl Fn(&str, String) -> Option<String>) -
     }
     let said = place.run(&["run", "--resume", folder.to_str().unwrap()]).expect_code(0).stderr;
     (Record::open(&folder).unwrap(), said)
+}
+
+#[test]
+fn a_record_goes_on_with_the_variables_that_it_began_with() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    let folder = begin_in(&place);
+    let resume = ["run", "--resume", folder.to_str().unwrap()];
+    let mut command = place.command(&resume);
+    let refused = Done::from(command.env("MKL_NUM_THREADS", "3").output().unwrap()).expect_code(2);
+    assert!(refused.stderr.contains("MKL_NUM_THREADS (unset -> 3) has changed"), "{}", refused.stderr);
+    // Which device a scheduler gives is not of that kind.
+    let mut command = place.command(&resume);
+    Done::from(command.env("CUDA_VISIBLE_DEVICES", "1").output().unwrap()).expect_code(0);
 }
 
 #[test]

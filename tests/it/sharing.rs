@@ -253,6 +253,30 @@ fn claims_are_checked_one_by_one() {
     assert!(done.stdout.starts_with("# x: does it hold here?\n\n**5 of 5 claims hold.**\n"), "{}", done.stdout);
 }
 
+/// Two variants that are as fast as each other, neither of them the baseline: no row of the report compares them.
+#[test]
+fn a_set_of_equals_is_checked_by_its_pairs() {
+    let spec = |scale: f64| {
+        format!(
+            "models: [m]\nvariants: [base, {{ name: a, mock: {{ scale: 0.5 }} }}, {{ name: b, mock: {{ scale: {scale} }} }}]\n\
+             runs: 12\nbackend: {{ mock: {{ median: 5ms, run_sd: 0.1%, noise: 1% }} }}\n"
+        )
+    };
+    let place = Workplace::with_spec(&spec(0.5));
+    measured(&place, &[]);
+    let standing = |done: Done| {
+        let line = done.stdout.lines().find(|line| line.starts_with("m/a and m/b")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("{}{}", done.stdout, done.stderr))
+    };
+    let same = standing(reproduced(&place, |_| {}).expect_code(0));
+    assert!(same.contains("equivalent") && same.contains("holds"), "{same}");
+    // What is measured is what the results contain of their specification.
+    let slower = standing(reproduced(&place, |claimed| {
+        claimed["provenance"]["subject"]["specification"]["text"] = spec(0.7).into();
+    }));
+    assert!(slower.contains("not equivalent") && slower.contains("does not hold"), "{slower}");
+}
+
 #[test]
 fn what_cannot_be_measured_again_is_said_before() {
     let place = Workplace::with_spec(SPEC);

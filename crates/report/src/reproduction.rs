@@ -11,7 +11,7 @@ use base::metric::{ACCURACY_TOP1, ACCURACY_TOP5, MAE, MetricReference, PEAK_RSS,
 use experiment::{Axis, AxisMap, telling_axes};
 use judge::compare::GoalOutcome;
 use judge::diff::{Changes, DiffOptions, FORMAT, Reason, Row, Side, SideSeen, Standing, changes, diff, standing};
-use judge::results::{Comparison, Contest, Results, Status, schema_of};
+use judge::results::{self, Comparison, Contest, Kind, Place, Results, Status, schema_of};
 use plan::CellId;
 use record::provenance::frame_names;
 use statistics::{Claim, Verdict};
@@ -60,6 +60,7 @@ pub fn reproduction(there: &Side, here: &Side) -> Reproduction {
     checked.extend(scores(there, here, &names));
     checked.extend(goals(&there.results, &here.results));
     checked.extend(choices(&there.results, &here.results, &names));
+    checked.extend(sets(&there.results, &here.results, &names));
     Reproduction {
         format: FORMAT,
         experiment: there.results.experiment.clone(),
@@ -197,6 +198,41 @@ fn goals(there: &Results, here: &Results) -> Vec<Checked> {
         })
     };
     there.goals.iter().enumerate().filter_map(one).collect()
+}
+
+/// Cells of an answer that are equivalent to each other there: so is every pair of them here.
+fn sets(there: &Results, here: &Results, names: &Names<'_>) -> Vec<Checked> {
+    let evidence = |results: &'_ Results| -> Vec<Comparison> {
+        let contests = results.choice.iter().flat_map(|choice| &choice.contests);
+        contests.flat_map(|contest| contest.evidence.iter().cloned()).collect()
+    };
+    let here = evidence(here);
+    let of_set = |claim: &results::Claim| {
+        let is_pair = |row: &&Comparison| {
+            row.metric == claim.metric && claim.cells.contains(&row.cell) && claim.cells.contains(&row.baseline)
+        };
+        let found: Vec<&Comparison> = here.iter().filter(is_pair).collect();
+        let has = |claim: Claim| found.iter().any(|row| row.verdict.claim() == claim);
+        let (standing, word) = match found.len() {
+            _ if has(Claim::Difference) => (Standing::Fails, "not equivalent"),
+            pairs if pairs < claim.rests_on.len() => (Standing::Absent, "-"),
+            _ if has(Claim::Nothing) => (Standing::Open, "not told apart"),
+            _ => (Standing::Holds, "equivalent"),
+        };
+        Checked {
+            of: list(&claim.cells.iter().map(|id| names.cell(*id)).collect::<Vec<_>>()),
+            what: claim.metric.to_string(),
+            there: "equivalent".to_owned(),
+            here: word.to_owned(),
+            standing,
+        }
+    };
+    let is_told = |claim: &results::Claim| {
+        let mut rows = there.compared_by(claim.metric);
+        rows.any(|row| claim.cells == [row.cell, row.baseline] || claim.cells == [row.baseline, row.cell])
+    };
+    let is_set = |claim: &&results::Claim| claim.kind == Kind::Equivalent && matches!(claim.place, Place::Answer(_));
+    there.claims.iter().filter(is_set).filter(|claim| !is_told(claim)).map(of_set).collect()
 }
 
 /// What is best among cells that could stand in for each other, where that was one cell.

@@ -38,6 +38,9 @@ const NEAR: f64 = 0.1;
 
 const MOST_TRIED: u32 = 4;
 
+/// Service times are taken again where they miss the bound: other load for a moment leaves no cell out.
+const MOST_TRIALS: u32 = 3;
+
 /// Finds the rates of cells that no session has found.
 pub(super) struct FindRates;
 
@@ -83,16 +86,22 @@ fn one(
 ) -> Result<CellRate, RunError> {
     let mut found = CellRate { cell: index as u32, ..CellRate::default() };
     session.go_on()?;
-    let services_ns = match services(job, cell, session)? {
-        Ok(services) => services,
-        Err(failure) => return Ok(CellRate { failure: Some(failure), ..found }),
-    };
+    let mut services_ns = Vec::new();
+    for trial in 0..MOST_TRIALS {
+        services_ns = match services(job, cell, trial, session)? {
+            Ok(services) => services,
+            Err(failure) => return Ok(CellRate { failure: Some(failure), ..found }),
+        };
+        if bound.late_share(&services_ns) <= bound.allowed() {
+            break;
+        }
+    }
     found.service_ns = mean(&services_ns);
     if bound.late_share(&services_ns) > bound.allowed() {
         let alone = quantile_sorted(&sorted(&services_ns), bound.probability).unwrap_or(0.0);
         let alone = spaced(&format!("{:.3?}", Nanos(alone as u64).to_duration()));
         found.problem = Some(format!(
-            "no rate kept {bound} in the trial: {} without any wait was {alone}",
+            "no rate kept {bound} in {MOST_TRIALS} trials: {} without any wait was {alone}",
             bound.statistic().name()
         ));
         return Ok(found);
@@ -125,9 +134,16 @@ fn one(
 }
 
 /// Service times in nanoseconds with every caller busy, or why there are none.
-fn services(job: &Job, cell: &Cell, session: &mut Session<'_>) -> Result<Result<Vec<f64>, Failure>, RunError> {
+fn services(
+    job: &Job,
+    cell: &Cell,
+    trial: u32,
+    session: &mut Session<'_>,
+) -> Result<Result<Vec<f64>, Failure>, RunError> {
     let queries = Queries::Closed { clients: job.callers(cell), rule: SERVICES };
-    let worker = asked(job, cell, u32::MAX, queries, session)?;
+    // Behind those of the tries.
+    let number = if trial == 0 { u32::MAX } else { u32::MAX - MOST_TRIED - trial };
+    let worker = asked(job, cell, number, queries, session)?;
     if let Some(failure) = worker.failure {
         return Ok(Err(failure));
     }

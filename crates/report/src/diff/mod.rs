@@ -44,6 +44,8 @@ pub struct Page {
     pub profile: Vec<String>,
     /// What has to be known before the numbers: other frames, stale files, rows that were not judged.
     pub notices: Vec<String>,
+    /// What sessions alone are assumed to do, where the sides were measured apart.
+    pub sessions: Option<String>,
     /// Rows that somebody has to see.
     pub first: Table,
     /// The other rows, and what they are: `3 equivalent`.
@@ -116,6 +118,7 @@ impl Page {
             changed: facts::subject(&diff.changes),
             profile: summary::operators(diff),
             notices: summary::notices(diff),
+            sessions: summary::sessions(diff).filter(|_| diff.rows.iter().any(|row| row.verdict.is_some())),
             first: tables::rows(diff, &shown.first),
             rest: folded(&shown.rest),
             unchanged: folded(&shown.unchanged),

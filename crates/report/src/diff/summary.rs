@@ -5,6 +5,7 @@ use super::{Sentence, facts, judged, order, tables};
 use crate::cause::beside;
 use crate::format::{count, difference, list, measured, percent, verdict_word};
 use base::metric::{LATENCY, MetricReference, Unit};
+use base::wording::capitalized;
 use judge::diff::{Diff, Held, Reason, Row, SideSeen};
 use judge::results::OperatorDifference;
 
@@ -198,6 +199,20 @@ fn least_told(spread: f64) -> f64 {
     1.96 * std::f64::consts::SQRT_2 * spread
 }
 
+/// What sessions alone are assumed to do.
+pub(super) fn sessions(diff: &Diff) -> Option<String> {
+    let spread = diff.session_spread?;
+    let history = match diff.from_history {
+        0 => String::new(),
+        cells => format!(" (of {} by its history)", count(cells as u64, "cell")),
+    };
+    Some(format!(
+        "identical code is assumed to differ by {}{history} between sessions, so changes below about {} cannot be detected; `--remeasure` measures both sides together",
+        percent(spread),
+        percent(least_told(spread)),
+    ))
+}
+
 /// How it was judged.
 pub(super) fn method(diff: &Diff) -> Vec<String> {
     let together = diff.blocks.map(|blocks| {
@@ -206,18 +221,8 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
         let blocks = count(blocks as u64, "block");
         format!("Measured side by side: at most {blocks} on {}{grade}.{control}", diff.candidate.machine)
     });
-    let apart = diff.session_spread.map(|spread| {
-        format!(
-            "Measured apart: {} and {}. Identical code is assumed to differ by {} between sessions, so changes below about {} cannot be detected{}; `--remeasure` measures both sides together.",
-            side(&diff.baseline),
-            side(&diff.candidate),
-            percent(spread),
-            percent(least_told(spread)),
-            match diff.from_history {
-                0 => String::new(),
-                cells => format!("; for {} the spread is from their history", count(cells as u64, "cell")),
-            }
-        )
+    let apart = sessions(diff).map(|told| {
+        format!("Measured apart: {} and {}. {}.", side(&diff.baseline), side(&diff.candidate), capitalized(&told))
     });
     let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();
     let gated = if judged > 1 {

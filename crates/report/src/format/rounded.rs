@@ -57,10 +57,16 @@ fn rounded(value: f64, half_width: f64) -> String {
 /// Effects that a noise floor is rounded up to, times a power of ten.
 const FLOORS: [f64; 6] = [1.0, 1.5, 2.0, 3.0, 5.0, 7.0];
 
+/// Above so many percent only that is said: the number is as uncertain as all else.
+const MOST: f64 = 100.0;
+
 /// `5 %`, of an effect of 4.1 %: the smallest difference that is likely to be found, rounded up.
 pub(crate) fn noise_floor(effect: f64) -> String {
     let percent = effect * 100.0;
-    if !(percent > 0.0 && percent.is_finite()) {
+    if percent > MOST {
+        return format!("over {MOST} %");
+    }
+    if percent.is_nan() || percent <= 0.0 {
         return super::percent(effect);
     }
     let unit = 10_f64.powi(percent.log10().floor() as i32);

@@ -301,16 +301,18 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
         let mut rows = contest.evidence.iter().filter(|row| row.cell == one && row.baseline == other);
         rows.any(|row| row.verdict.is_improvement())
     };
+    let if_kept = |doubtful: &[CellId], bound: String| {
+        let keeps = if doubtful.len() == 1 { "it keeps" } else { "they keep" };
+        format!("{} if {keeps} {bound}", names.named(doubtful))
+    };
     let named = match (kept.as_slice(), doubtful.as_slice(), bound) {
         ([], [], _) => return nothing(contest).0.to_owned(),
         (kept, [], _) | (kept, _, None) => names.named(kept),
-        ([], doubtful, Some(bound)) => format!("{} if it keeps {bound}", names.named(doubtful)),
+        ([], doubtful, Some(bound)) => if_kept(doubtful, bound),
         (kept, doubtful, Some(bound)) if is_better(doubtful[0], kept[0]) => {
-            format!("{} if it keeps {bound}, else {}", names.named(doubtful), names.named(kept))
+            format!("{}, else {}", if_kept(doubtful, bound), names.named(kept))
         }
-        (kept, doubtful, Some(bound)) => {
-            format!("{}, or {} if it keeps {bound}", names.named(kept), names.named(doubtful))
-        }
+        (kept, doubtful, Some(bound)) => format!("{}, or {}", names.named(kept), if_kept(doubtful, bound)),
     };
     let is_less_accurate =
         |id: CellId| outputs::accuracy_of(names.reader, id).is_some_and(|claim| claim.kind == Kind::LessAccurate);

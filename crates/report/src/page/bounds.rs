@@ -126,7 +126,9 @@ pub(super) fn value_words(metric: MetricReference, max: Option<f64>, cell: &Boun
     let by_runs = by_runs.map(|text| text + &worst_words(metric, cell));
     let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
     let remedy = match (cell.reason, cell.pooled) {
-        (Some(Doubt::TooFewSamples), Some(pooled)) => format!(", `min_samples: {}` would do", pooled.samples_per_run()),
+        (Some(Doubt::TooFewSamples), Some(pooled)) => {
+            format!(", {} per run would do (`measure.stop`)", pooled.samples_per_run())
+        }
         _ => String::new(),
     };
     let reason = cell.reason.and_then(|doubt| doubt_words(doubt, metric)).map(|reason| reason + &remedy);

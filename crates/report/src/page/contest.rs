@@ -99,7 +99,7 @@ pub(super) fn unfit_words(why: Unfit) -> String {
         Unfit::OutputsDiffer => "outputs differ".to_owned(),
         Unfit::NoValue => "no value".to_owned(),
         Unfit::TooFewSamples { needed } => {
-            format!("not judged: this percentile takes {needed} independent samples per run (`min_samples`)")
+            format!("not judged: this percentile takes {needed} independent samples per run (`measure.stop`)")
         }
         Unfit::Batched(iterations) => format!("not judged: a sample is the mean of {iterations} iterations"),
         Unfit::NoDirection => "not judged: the metric has no better direction".to_owned(),

@@ -167,7 +167,7 @@ fn reason_of(row: &Comparison) -> Option<String> {
             Some(format!("the interval excludes 1x, but not differences below the {margin} margin{more}"))
         }
         Reason::NotEnoughData => {
-            let detectable = row.detectable.filter(|_| row.more_blocks.is_none());
+            let detectable = row.detectable.filter(|effect| row.more_blocks.is_none() && *effect < 1.0);
             let these = detectable.map(|effect| format!(": these detect differences of {} or more", percent(effect)));
             forecast(&[row]).map(|words| words + &these.unwrap_or_default())
         }

@@ -36,8 +36,17 @@ pub(super) enum Part {
     Told(String),
 }
 
-/// An interval wider than this in both directions, relative to the ratio, is said by its ends.
+/// An interval wider than this, relative to the ratio, is said.
 const WIDE: f64 = 0.05;
+
+/// Ratios of which one is so many times another are not told as one range.
+const FAR_APART: f64 = 2.0;
+
+/// Whether one range of these ratios says something of each.
+fn are_near(ratios: &[[f64; 3]]) -> bool {
+    let least = ratios.iter().map(|row| row[0]).fold(f64::INFINITY, f64::min);
+    ratios.iter().all(|row| row[0] <= FAR_APART * least)
+}
 
 impl Part {
     /// The same part with the numbers of both, if they claim the same.
@@ -50,6 +59,9 @@ impl Part {
             ) if (&*who, &*than, &*metric) == (other_who, other_than, other_metric) => {
                 ratios.extend(more);
                 *values = None;
+                if !are_near(ratios) {
+                    return None;
+                }
             }
             (
                 Part::Tied { with, metric, by, values },
@@ -127,7 +139,7 @@ impl Part {
     }
 }
 
-/// `2.3x`, `1.2x to 2.5x`: what holds for every one of these ratios with their intervals.
+/// `2.3x`, `2.7x [1.69, 4.44]`; of several `1.2x to 2.5x`, which holds for each with its interval.
 fn range(ratios: &[[f64; 3]]) -> String {
     let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= WIDE * ratio;
     let shown = |[ratio, low, high]: [f64; 3]| {
@@ -148,6 +160,9 @@ fn range(ratios: &[[f64; 3]]) -> String {
             let high = all().map(|row| row[2]).fold(0.0, f64::max);
             if high.is_infinite() {
                 return format!("at least {:.2}x", (low * 100.0).floor() / 100.0);
+            }
+            if let [[ratio, ..]] = ratios {
+                return format::ratio(*ratio, judge::results::interval(Some(low), Some(high)));
             }
             // Outwards, so that the interval lies within.
             (format!("{:.2}x", (low * 100.0).floor() / 100.0), format!("{:.2}x", (high * 100.0).ceil() / 100.0))

@@ -14,11 +14,14 @@ pub(crate) fn render(history: &History, ui: &Ui) -> String {
         OverviewColumn::text("oldest to newest"),
         OverviewColumn::number("oldest").optional(),
         OverviewColumn::number("newest"),
+        OverviewColumn::number("mean of sessions").optional(),
         OverviewColumn::text("changed"),
     ];
     let rows = lines.iter().map(|line| {
         let changed = line.changes.first().cloned().unwrap_or_default();
-        [&line.name, &line.course, &line.first, &line.last, &changed].map(|text| text.clone().into()).to_vec()
+        [&line.name, &line.course, &line.first, &line.last, &line.sessions, &changed]
+            .map(|text| text.clone().into())
+            .to_vec()
     });
     let overview = Overview { columns, rows: rows.collect() };
     let commits = history.points.iter().filter(|point| point.commit.is_some()).count() as u64;

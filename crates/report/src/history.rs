@@ -1,10 +1,11 @@
 //! A history in words: a line for each cell with its course in small, and its changes.
 
-use crate::format::{self, change};
+use crate::format::{self, Column, change};
 use crate::plots::{Course, CourseBreak, CourseChange};
+use base::metric::Unit;
 use experiment::telling_axes;
-use judge::history::{Change, History, PointSeen, Series, Value};
-use judge::results::interval;
+use judge::history::{CONFIDENCE, Change, History, PointSeen, Series, Value};
+use judge::results::{Estimated, interval};
 
 /// A cell in one line.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Line {
     pub first: String,
     /// The newest value.
     pub last: String,
+    /// `548/s [520, 577] of 6`: the mean over the sessions since then; empty below five.
+    pub sessions: String,
     /// Its changes, the newest first.
     pub changes: Vec<String>,
 }
@@ -33,10 +36,18 @@ pub fn lines(history: &History) -> Vec<Line> {
             course: course_in_letters(series),
             first: format::measured(unit, first, Some(last)),
             last: format::measured(unit, last, Some(first)),
+            sessions: series.sessions.map_or_else(String::new, |of| over_sessions(unit, &of)),
             changes: changes.collect(),
         })
     };
     history.series.iter().zip(names).filter_map(line).collect()
+}
+
+fn over_sessions(unit: Unit, of: &Estimated) -> String {
+    let estimate = of.estimate(CONFIDENCE);
+    let column = Column::fit(unit, [&estimate]);
+    let (value, ends) = column.with_ends(&estimate);
+    format!("{} {} of {}", column.scale.joined(&value), ends.unwrap_or_default(), of.n)
 }
 
 /// `+10 % in 8c41f02..9c02d7e`.

@@ -14,7 +14,7 @@ use crate::results::{Results, schema_of};
 use base::metric::MetricReference;
 
 pub use points::PointSeen;
-pub use series::{Change, Series, Value};
+pub use series::{CONFIDENCE, Change, Series, Value};
 
 /// Version of what `--json` prints.
 const FORMAT: u32 = 1;

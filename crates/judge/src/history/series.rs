@@ -11,7 +11,12 @@ use crate::results::{Cell, Estimated};
 use base::metric::{Direction, MetricReference};
 use experiment::AxisMap;
 use plan::CellId;
+use statistics::SessionSpread;
 use statistics::change_points::{ChangePointRule, change_points};
+use statistics::interval::{Estimate, mean_interval};
+
+/// Of the mean over sessions.
+pub const CONFIDENCE: f64 = 0.95;
 
 /// A cell over time.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -26,6 +31,10 @@ pub struct Series {
     pub values: Vec<Value>,
     /// Where they changed.
     pub changes: Vec<Change>,
+    /// The geometric mean of the sessions that the newest one belongs with, with a 95 % interval that covers how sessions
+    /// differ (method 6.9); absent below five.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<Estimated>,
 }
 
 /// A value of a series.
@@ -98,7 +107,17 @@ fn of_cell<'a>(
         values.push(Value { point: *index, value, low, high, is_break });
     }
     let changes = changes(points, &values, metric.metric.direction);
-    Some(Series { cell: newest.id, names: newest.names.clone(), values, changes })
+    let series = Series { cell: newest.id, names: newest.names.clone(), values, changes, sessions: None };
+    Some(Series { sessions: over_sessions(&series.stable()), ..series })
+}
+
+/// By Student's t of the logarithms, one value for each session.
+fn over_sessions(values: &[f64]) -> Option<Estimated> {
+    SessionSpread::of_sessions(values)?;
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let found = mean_interval(&logs, CONFIDENCE)?;
+    let interval = found.interval.map(|it| it.map(f64::exp));
+    Some(Estimated::of(Estimate { value: found.value.exp(), interval, ..found }))
 }
 
 impl Series {
@@ -185,6 +204,8 @@ mod tests {
         let found = of(&points);
         assert_eq!(found.values.len(), 16);
         assert_eq!(found.changes.len(), 1);
+        let sessions = found.sessions.unwrap();
+        assert!(sessions.n == 8 && sessions.low.unwrap() < 110.0 && 110.0 < sessions.high.unwrap(), "{sessions:?}");
         let change = &found.changes[0];
         assert_eq!((change.after, change.at, change.is_worse), (7, 8, true));
         assert!((change.ratio - 1.1).abs() < 0.005);

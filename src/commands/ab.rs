@@ -290,8 +290,8 @@ mod tests {
     fn a_machine_can_gate_if_it_finds_what_is_planted_and_nothing_else() {
         let said = |identical: &str, slower: &str| verdict(&calibration(identical, slower), Duration::from_secs(28));
         assert_eq!(said("equivalent", "worse"), (true, "yes: 5 % found in 9 blocks (28 s), A/A equivalent".to_owned()));
-        assert!(said("inconclusive", "worse").0, "no false positive");
-        let (can_gate, line) = said("equivalent", "inconclusive");
+        assert!(said("undecided", "worse").0, "no false positive");
+        let (can_gate, line) = said("equivalent", "undecided");
         assert!(!can_gate && line.starts_with("cannot gate 5 %: a slowdown of 5 % was not found in 9 blocks (28 s); "));
         assert!(line.ends_with("differences below 3.1 % cannot be told apart here"), "{line}");
         assert!(!said("worse", "worse").0, "a false alarm");

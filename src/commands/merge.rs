@@ -149,7 +149,7 @@ fn write(place: &ProjectRoot, parts: &[Part], arguments: &MergeArgs, ui: &Ui) ->
     let folder = target.folder.unwrap_or_else(|| record.folder.clone());
     let destination = Destination { is_of_run: true, ..Destination::replacing(&folder) };
     let written = super::report::write(&record, destination, &arguments.format, &[], ui)?;
-    let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
+    let goals = written.goals;
     Ok(super::run::outcome(&record).worst(goals))
 }
 

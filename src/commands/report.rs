@@ -296,8 +296,9 @@ impl<'a> Destination<'a> {
 /// A report that was written.
 pub(super) struct Written {
     pub(super) files: Vec<PathBuf>,
-    /// A goal of the specification is missed, or is undecided where that counts as missed.
-    pub(super) misses_goals: bool,
+    /// What the goals of the specification come to: one is missed, or undecided where that counts as missed; of one nothing was
+    /// measured.
+    pub(super) goals: ExitCode,
 }
 
 /// Summarises and writes the report with the user's templates, then shows table, answer and paths. Where the folder holds
@@ -344,7 +345,14 @@ pub(super) fn write(
         // Where nothing was measured the exit code says that.
         GoalOutcome::Undecided => is_strict && !manifest.quick && is_measured,
     };
-    Ok(Written { files: written, misses_goals: judged.goals.iter().any(falls) })
+    // A promise about cells of which none is run was not looked at.
+    let is_unseen = |goal: &GoalCheck| goal.check.cells.is_empty() && !manifest.quick;
+    let goals = match (judged.goals.iter().any(falls), judged.goals.iter().any(is_unseen)) {
+        (true, _) => ExitCode::CheckFailed,
+        (false, true) => ExitCode::RunsFailed,
+        (false, false) => ExitCode::Done,
+    };
+    Ok(Written { files: written, goals })
 }
 
 /// A path as the user would type it.

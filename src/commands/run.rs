@@ -22,6 +22,7 @@ use files::scratch::Scratch;
 use judge::summary::LEAST_RUNS;
 use prepare::runtime;
 use reading::plain_file;
+use record::git::Repository;
 use record::hold::Hold;
 use record::provenance::{self, Facts};
 use record::{LocalPaths, Outcome, ProjectRoot, Record};
@@ -157,7 +158,7 @@ fn once(
             let record = Record::open(&folder)?;
             let folder = target.folder.as_ref().unwrap_or(&record.folder);
             let written = super::report::write(&record, Destination::replacing(folder), &arguments.format, &[], ui)?;
-            let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
+            let goals = written.goals;
             Ok(Some(outcome(&record).worst(goals)))
         }
         Some(Earlier::Unfinished(folder)) => {
@@ -259,6 +260,7 @@ fn execute(
         let (kept, folder) = (place.relative(&record.folder), place.relative(&folder));
         ui.note(&format!("the record is kept; render it with: perfrun report {kept} --output {folder}"));
     })?;
+    note_if_ignored(&record, &folder, place, ui);
     if ended == Ended::Interrupted {
         ui.note(&continuation(place, &record));
         return Ok(ExitCode::Interrupted);
@@ -266,8 +268,17 @@ fn execute(
     if arguments.open {
         super::report::open(&written.files, ui);
     }
-    let goals = if written.misses_goals { ExitCode::CheckFailed } else { ExitCode::Done };
+    let goals = written.goals;
     Ok(outcome(&record).worst(goals))
+}
+
+/// Says of a report that no commit will have that its gate will never find it.
+fn note_if_ignored(record: &Record, folder: &Path, place: &ProjectRoot, ui: &Ui) {
+    let is_gated = !record.manifest.experiment.gate.is_empty() && folder != record.folder;
+    let repository = is_gated.then(|| Repository::around(&place.root).ok().flatten()).flatten();
+    if repository.is_some_and(|repository| repository.ignores(folder)) {
+        ui.note(&format!("warning: git ignores {}, so `diff --gate` never finds this report", place.relative(folder)));
+    }
 }
 
 /// The specification asks for a better machine than this one is now, or for what could not be made.
@@ -275,6 +286,7 @@ pub(super) fn below_requirement(record: &Record, refusal: Refusal) -> Error {
     let preview = match refusal {
         Refusal::Grade(preview) => preview,
         Refusal::Found { found, remedy } => return Error::refused(found, remedy),
+        Refusal::SetUp { found } => return Error::SetUp { found },
     };
     let required = record.manifest.experiment.require.grade.map_or("?", Grade::letter);
     let found = match preview {

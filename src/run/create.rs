@@ -21,9 +21,11 @@ use base::privacy::without_home;
 use experiment::Experiment;
 use files::digest;
 use prepare::runtime::Libraries;
+use record::git::Repository;
 use record::hold::Hold;
 use record::provenance;
 use record::revision::{self, NoRevision};
+use record::sources::CommandSources;
 use record::{
     DatasetFile, FORMAT, LocalPaths, Manifest, PassFindings, ProjectRoot, Record, RuntimeUsed, Session, SpecSource,
 };
@@ -100,6 +102,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
             (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
         }
     };
+    let sources = command_sources(experiment, place);
     let started = record::now();
     let folder = place.new_record(&experiment.name, &started)?;
     info!("record: {}", folder.display());
@@ -132,6 +135,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         plan,
         revision,
         no_revision,
+        sources,
         default_threads: prepared.core_sets.as_ref().map_or(host.default_threads(), |sets| sets[0].len() as u32),
         imposed_session: imposed_session(experiment),
         core_sets: prepared.core_sets,
@@ -150,6 +154,13 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     let record = Record::create(folder, manifest, session, &local)?;
     let hold = Hold::take(&record.folder)?;
     Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?)
+}
+
+/// The tracked files that commands may run; nothing without commands, and outside of a repository.
+fn command_sources(experiment: &Experiment, place: &ProjectRoot) -> Option<CommandSources> {
+    let repository = experiment.backend.runs_commands().then(|| Repository::around(&place.root).ok().flatten())??;
+    let objects = repository.objects(None, &repository.path_of(&place.root)?);
+    CommandSources::of(experiment, &place.root.canonicalize().ok()?, &objects)
 }
 
 /// What the record says about the data of each model; nothing where no model has any.
@@ -312,5 +323,6 @@ fn relative_paths(experiment: &Experiment, place: &ProjectRoot) -> Experiment {
         runtime.paths().for_each(|path| *path = PathBuf::from(place.relative(path)));
     }
     experiment.plugins.values_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
+    experiment.paths.iter_mut().for_each(|path| *path = PathBuf::from(place.relative(path)));
     experiment
 }

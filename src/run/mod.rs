@@ -82,6 +82,11 @@ pub(crate) enum Refusal {
         /// What to do about it.
         remedy: String,
     },
+    /// What commands are built by failed.
+    SetUp {
+        /// Which command failed how and where, and what it said last.
+        found: String,
+    },
 }
 
 /// Carries out what is left of a record: pass after pass, then block after block.

@@ -415,7 +415,7 @@ pub struct DoctorArgs {
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a term (`inconclusive`); lists all of them if omitted.
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a term (`undecided`); lists all of them if omitted.
     #[arg(value_name = "WORD")]
     pub word: Option<String>,
     /// Print JSON.

@@ -6,7 +6,7 @@ use report::diff::{Neighbours, Page, ReproductionPage};
 use report::page::{Overview, OverviewColumn, Table};
 
 /// The pages one after the other, and what is said beside them.
-pub(crate) fn render(pages: &[Page], Neighbours { nothing, alone }: &Neighbours, is_all: bool, ui: &Ui) -> String {
+pub(crate) fn render(pages: &[Page], Neighbours { nothing, alone, .. }: &Neighbours, is_all: bool, ui: &Ui) -> String {
     let nothing = nothing.iter().map(|it| ui.labelled_text("result", &format!("{}: {}", it.lead, it.text)));
     let mut parts: Vec<String> = nothing.chain(pages.iter().map(|page| one(page, is_all, ui))).collect();
     parts.extend((!alone.is_empty()).then(|| alone.join("\n") + "\n"));
@@ -23,6 +23,10 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     text += &ui.labelled_lines("changed", &page.changed);
     text += &ui.labelled_lines("profile", &page.profile);
     text += &ui.labelled_lines("note", &page.notices);
+    for failed in &page.failures {
+        text += &ui.labelled_text("failed", &failed.text);
+        text += &ui.labelled_lines("", failed.log.lines());
+    }
     text += &page.sessions.as_ref().map_or(String::new(), |told| ui.labelled_text("sessions", told));
     let is_short = |rows: &&Table| is_all || rows.rows.len() <= MOST_FOLDED;
     let rest = page.rest.as_ref().map(|rest| &rest.table).filter(is_short);
@@ -36,7 +40,7 @@ fn one(page: &Page, is_all: bool, ui: &Ui) -> String {
     }
     let hidden =
         page.rest.iter().filter(|_| rest.is_none()).chain(page.unchanged.iter().filter(|_| unchanged.is_none()));
-    let hidden: Vec<&str> = hidden.map(|folded| folded.title.as_str()).collect();
+    let hidden: Vec<&str> = hidden.map(|folded| folded.title.as_str()).filter(|title| !title.is_empty()).collect();
     if !hidden.is_empty() {
         text += &format!("\n{} (--all shows them)\n", hidden.join(", "));
     }

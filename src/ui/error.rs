@@ -93,6 +93,13 @@ pub enum Error {
         #[help]
         help: Option<String>,
     },
+    /// What commands are built by has failed; the log follows in lines of its own.
+    #[error("{found}")]
+    #[diagnostic(help("nothing was measured; run it by hand"))]
+    SetUp {
+        /// Which command failed how and where.
+        found: String,
+    },
     /// A file or descriptor.
     #[error("{what}")]
     Io {

@@ -109,11 +109,13 @@ impl Ui {
 
     /// As [`Ui::note`], of a text that holds styles of ours and nothing else that is not [`printable`].
     fn styled_note(&self, line: &str) {
-        let mut line = format!("{line}\n");
-        for (folder, name) in names_of_folders().iter() {
-            line = line.replace(folder, name);
-        }
+        let line = Ui::with_names(&format!("{line}\n"));
         let _unheard = write(AutoStream::auto(io::stderr().lock()), &line);
+    }
+
+    /// A text with the names of folders that nobody asked for ([`Ui::names_below`]) in place of these.
+    pub(crate) fn with_names(text: &str) -> String {
+        names_of_folders().iter().fold(text.to_owned(), |text, (folder, name)| text.replace(folder, name))
     }
 
     /// From now on names what lies below a folder that nobody asked for by `name`, as in `main:experiments/x.yaml`.

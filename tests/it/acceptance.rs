@@ -75,7 +75,7 @@ struct Outcomes {
     worse: usize,
     better: usize,
     equivalent: usize,
-    inconclusive: usize,
+    undecided: usize,
     /// Worse with a p value that passes Holm's adjustment, which for a single comparison is 0.05.
     gate_failures: usize,
 }
@@ -100,7 +100,7 @@ fn compare_on_shared_machines(slowdown: f64, bursts: Bursts, seed: u64) -> Outco
             Verdict::Worse => outcomes.worse += 1,
             Verdict::Better => outcomes.better += 1,
             Verdict::Equivalent => outcomes.equivalent += 1,
-            _ => outcomes.inconclusive += 1,
+            _ => outcomes.undecided += 1,
         }
         let is_significant = comparison.p().unwrap() <= 0.05;
         outcomes.gate_failures += usize::from(comparison.verdict == Verdict::Worse && is_significant);
@@ -116,7 +116,7 @@ fn equal_arms_pass_and_a_tenth_slower_is_found_on_a_shared_machine() {
     assert!(equal.gate_failures <= 2, "A/A: {equal:?}");
     assert!(equal.worse + equal.better <= 4, "A/A: {equal:?}");
     // What the machine hides is called open, not equal.
-    assert!(equal.equivalent >= 20 && equal.inconclusive >= 100, "A/A: {equal:?}");
+    assert!(equal.equivalent >= 20 && equal.undecided >= 100, "A/A: {equal:?}");
 
     let slower = compare_on_shared_machines(1.1, Bursts::Equal, 2);
     assert!(slower.worse >= 190 && slower.gate_failures >= 190, "+10 %: {slower:?}");

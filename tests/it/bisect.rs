@@ -72,7 +72,7 @@ fn what_stays_open_is_measured_again_and_then_the_estimate_counts() {
         &[],
     )
     .expect_code(0);
-    assert!(done.stderr.contains("inconclusive, against 1.27.0; once more, with up to 16 runs"), "{}", done.stderr);
+    assert!(done.stderr.contains("undecided, against 1.27.0; once more, with up to 16 runs"), "{}", done.stderr);
     assert!(done.stderr.contains("counts as no slower, by the estimate"), "{}", done.stderr);
     assert!(done.stdout.contains("slower from 1.30.0 on: "), "{}", done.stdout);
 }

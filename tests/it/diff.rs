@@ -582,7 +582,7 @@ fn a_gate_on_some_cells_misses_those_that_are_gone_and_keeps_to_the_strictest() 
     repository.change("scale: 0.5", "scale: 0.65");
     let done = repository.diff(&["--gate"]).expect_code(4);
     assert!(done.stdout.contains("slower, gate 5 %"), "{}", done.stdout);
-    repository.diff(&["--fail-on", "inconclusive"]).expect_code(4);
+    repository.diff(&["--fail-on", "undecided"]).expect_code(4);
     // A gate that a commit takes away holds once more.
     let text = repository.0.read("experiments/x.yaml").replace(gates, "gate: [{ metric: peak_rss, worse_by: 5% }]\n");
     repository.0.write("experiments/x.yaml", &text);

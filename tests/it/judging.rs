@@ -97,7 +97,7 @@ fn by_need(noise: Noise, effect: f64, interim_analyses: InterimAnalyses, number:
             Verdict::Better => decided.better += each,
             Verdict::Worse => decided.worse += each,
             Verdict::Equivalent => decided.equivalent += each,
-            Verdict::Inconclusive => {}
+            Verdict::Undecided => {}
         }
         decided.mean_blocks += each * f64::from(stop);
     }
@@ -274,7 +274,7 @@ fn what_was_measured_beside_other_load_says_so_everywhere() {
     let quick = place.run(&["x.yaml", "--quick", "--output", "quick"]).expect_code(0);
     let results: Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
     let row = &results["comparisons"][0];
-    assert_eq!((&row["verdict"], &row["reason"]), (&"inconclusive".into(), &"other_load".into()), "{row}");
+    assert_eq!((&row["verdict"], &row["reason"]), (&"undecided".into(), &"other_load".into()), "{row}");
     assert!(quick.stdout.contains("Other load during most runs of a quick look."), "{}", quick.stdout);
 
     // The same machine, quiet.

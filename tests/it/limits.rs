@@ -77,7 +77,7 @@ fn verdicts() -> String {
     let rows = [
         (format!("beyond the margin of {}", percent(Margin::default().default.0)), "`faster` or `slower`"),
         ("within the margin".to_owned(), "`equivalent`"),
-        ("anything else".to_owned(), "`inconclusive`"),
+        ("anything else".to_owned(), "`undecided`"),
     ];
     table(
         ["the whole interval of the ratio", "verdict"],

@@ -49,8 +49,8 @@ fn the_same_script_is_equivalent() {
 }
 
 #[test]
-fn noise_that_hides_the_difference_is_inconclusive() {
-    assert_eq!(comparison(&two("15%", 1.03)).verdict, Verdict::Inconclusive);
+fn noise_that_hides_the_difference_is_undecided() {
+    assert_eq!(comparison(&two("15%", 1.03)).verdict, Verdict::Undecided);
 }
 
 /// Runs a cell that fails beside one that does not.

@@ -168,7 +168,7 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
     ];
     for (arguments, says) in cases {
         let comparison = &json(&place, arguments)["comparison"];
-        assert_eq!((&comparison["verdict"], &comparison["reason"]), (&"inconclusive".into(), &"dependent".into()));
+        assert_eq!((&comparison["verdict"], &comparison["reason"]), (&"undecided".into(), &"dependent".into()));
         let text = place.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(says), "{text}");

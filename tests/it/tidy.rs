@@ -213,7 +213,7 @@ fn few_files_name_the_variants_of_a_verdict() {
         "crates/statistics/src/log_ratio.rs",
         "crates/statistics/src/verdict.rs",
     ];
-    assert_eq!(naming("Verdict::", &["Better", "Worse", "Equivalent", "Inconclusive"]), PLACES);
+    assert_eq!(naming("Verdict::", &["Better", "Worse", "Equivalent", "Undecided"]), PLACES);
 }
 
 /// Who treats an axis otherwise than others asks for a fact of it, or names the entry that it is about, so that another axis

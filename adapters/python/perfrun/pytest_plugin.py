@@ -48,13 +48,13 @@ class PerfrunError(Exception):
 class Comparison:
     """What perfrun found."""
 
-    verdict: str  # faster, slower, equivalent, inconclusive
+    verdict: str  # faster, slower, equivalent, undecided
     ratio: float  # The speed-up: time of the baseline over time of the new one.
     low: Optional[float]  # Its interval; `None` with fewer than 5 runs.
     high: Optional[float]
     confidence: float  # That of the interval, such as 0.99.
     margin: float  # Differences within it are of no interest: 0.02 is 2 %.
-    reason: str  # Why the verdict is inconclusive, else empty.
+    reason: str  # Why the verdict is undecided, else empty.
     report: pathlib.Path  # report.html; report.md and results.json are beside it.
 
     def columns(self) -> list[str]:
@@ -216,7 +216,7 @@ def _comparison(row: Mapping[str, Any], report: pathlib.Path) -> Comparison:
     if reason and more:
         reason += f"; about {more} more run{'s' if more > 1 else ''} would decide"
     interval = row.get("low"), row.get("high"), row["confidence"]
-    return Comparison(verdict or "inconclusive", row["ratio"], *interval, row["margin"], reason, report)
+    return Comparison(verdict or "undecided", row["ratio"], *interval, row["margin"], reason, report)
 
 
 def _reason_of_none(cells: Sequence[Mapping[str, Any]], sides: Mapping[str, Side]) -> str:
@@ -279,7 +279,7 @@ class Perfrun:
             complaint = "is slower than"
         elif require and found.verdict != "faster":
             complaint = "is not faster than" if found.verdict == "equivalent" else "is not known to be faster than"
-        elif is_gate and found.verdict == "inconclusive":
+        elif is_gate and found.verdict == "undecided":
             complaint = "may be slower than"
         if complaint:
             raise AssertionError(f"{names[0]} {complaint} {names[1]}: {found.explained()}")
@@ -326,7 +326,7 @@ def perfrun(request: pytest.FixtureRequest) -> Perfrun:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("perfrun", "comparisons of speed by perfrun")
     group.addoption("--perfrun-skip", action="store_true", help="skip tests that use the fixture `perfrun`")
-    group.addoption("--perfrun-gate", action="store_true", help="fail tests that are inconclusive or not measured")
+    group.addoption("--perfrun-gate", action="store_true", help="fail tests that are undecided or not measured")
     group.addoption("--perfrun-runs", type=int, metavar="N", help="runs of each side (default: 8 to 32, as needed)")
     group.addoption("--perfrun-budget", metavar="TIME", help="time limit of each comparison, such as 30s")
 

@@ -62,7 +62,7 @@ def results(verdict: str = "equivalent", reason: str = "within_margin", **change
 
 SLOWER = results("worse", "beyond_margin")
 FASTER = results("better", "beyond_margin", ratio=2.0, low=1.9, high=2.1)
-OPEN = results("inconclusive", "not_enough_data", ratio=1.0, low=0.97, high=1.04, more_blocks=9)
+OPEN = results("undecided", "not_enough_data", ratio=1.0, low=0.97, high=1.04, more_blocks=9)
 
 
 def unmeasured(**of_new: Any) -> dict[str, Any]:
@@ -207,26 +207,26 @@ class Verdicts(PluginTest):
         self.assertIn("is not known to be faster than", line)
         self.assertIn("is slower than", self.refused("fast, slow, require='faster'", answer=SLOWER))
 
-    def test_inconclusive_is_told_and_fails_behind_the_gate(self) -> None:
+    def test_undecided_is_told_and_fails_behind_the_gate(self) -> None:
         self.write_test("perfrun.compare(fast, slow)")
         said = self.run_pytest("-q", answer=OPEN)
         self.assertEqual(self.code, 0, said)
         lines = said.splitlines()
         at = lines.index("speed-up  interval      verdict       test")
-        self.assertEqual(lines[at + 1], "   1.00x  [0.97, 1.04]  inconclusive  test_it.py::test_speed")
+        self.assertEqual(lines[at + 1], "   1.00x  [0.97, 1.04]  undecided  test_it.py::test_speed")
         self.assertEqual(lines[at + 2], "          not enough data; about 9 more runs would decide")
         said = self.run_pytest("--perfrun-gate", answer=OPEN)
         self.assertEqual(self.code, 1, said)
         self.assertIn("`library:fast` may be slower than `library:slow`: speed-up 1.00x", said)
         self.assertIn("would decide: raise `runs`, `budget` or `margin`", said)
 
-    def test_a_verdict_that_is_withheld_is_inconclusive(self) -> None:
-        self.write_test("assert perfrun.compare(fast, slow).verdict == 'inconclusive'")
+    def test_a_verdict_that_is_withheld_is_undecided(self) -> None:
+        self.write_test("assert perfrun.compare(fast, slow).verdict == 'undecided'")
         said = self.run_pytest(answer=results("worse", "control_failed"))
         self.assertEqual(self.code, 0, said)
         self.assertIn("          control failed\n", said)
-        said = self.run_pytest(answer=results("inconclusive", "too_few_blocks", low=None, high=None))
-        self.assertIn("   0.50x  none      inconclusive  test_it.py::test_speed\n          fewer than 5 runs", said)
+        said = self.run_pytest(answer=results("undecided", "too_few_blocks", low=None, high=None))
+        self.assertIn("   0.50x  none      undecided  test_it.py::test_speed\n          fewer than 5 runs", said)
 
     def test_what_is_skipped_skips_and_fails_behind_the_gate(self) -> None:
         self.write_test("perfrun.compare('new.onnx', 'old.onnx')")

@@ -76,9 +76,9 @@ def results() -> dict[str, Any]:
             row("int8"),
             row("nan", reason="not_finite"),
             row("differs"),
-            row("few", reason="many_failures", low=None, high=None, verdict="inconclusive"),
-            row("int8", "latency.p99", "not_enough_data", verdict="inconclusive"),
-            row("int8", "peak_rss", "control_failed", verdict="inconclusive"),
+            row("few", reason="many_failures", low=None, high=None, verdict="undecided"),
+            row("int8", "latency.p99", "not_enough_data", verdict="undecided"),
+            row("int8", "peak_rss", "control_failed", verdict="undecided"),
             row("load", "peak_rss", "within_margin", verdict="equivalent"),
             row("gone"),
         ],
@@ -247,7 +247,7 @@ class Reading(TrackTest):
         self.assertEqual(
             (facts["verdict"], facts["compared_by"], facts["baseline"]), ("better", "latency", "net/b1/fp32/cpu")
         )
-        self.assertEqual((facts["verdict.latency.p99"], facts["verdict.peak_rss"]), ("inconclusive", "inconclusive"))
+        self.assertEqual((facts["verdict.latency.p99"], facts["verdict.peak_rss"]), ("undecided", "undecided"))
         withheld = {name: value for name, value in facts.items() if name.startswith("withheld")}
         self.assertEqual(withheld, {"withheld.peak_rss": "control_failed"})
         self.assertEqual(cells["differs"].facts["withheld"], "outputs_differ")

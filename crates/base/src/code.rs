@@ -108,7 +108,7 @@ impl Severity {
         match self {
             Severity::Info => "Information; shown in the details.",
             Severity::Warn => "The number may be unreliable.",
-            Severity::Block => "Verdicts that depend on it become inconclusive.",
+            Severity::Block => "Verdicts that depend on it become undecided.",
             Severity::Invalid => "The value must not be used.",
         }
     }

@@ -49,6 +49,7 @@ pub fn calibration(experiment: &Experiment, effects: &[Ratio], design: Design) -
         choose: None,
         goals: Vec::new(),
         goals_strict: false,
+        paths: Vec::new(),
         dataset,
         pareto: Vec::new(),
         tables: Vec::new(),

@@ -1,7 +1,7 @@
 //! A command that is measured in place of a model.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,13 @@ impl Command {
     /// As one would type it.
     pub fn line(&self) -> String {
         self.words.iter().map(|word| shell::word(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The same with its folder and input seen from a root, to be told from that of another tree.
+    #[must_use]
+    pub fn below(&self, root: &Path) -> Self {
+        let seen = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
+        Command { folder: seen(&self.folder), input: self.input.as_deref().map(seen), ..self.clone() }
     }
 
     /// A process of this command, as yet without output.

@@ -182,6 +182,9 @@ pub struct Gate {
     /// Of which cells; all, if it names nothing.
     #[serde(rename = "where")]
     pub of: Selector,
+    /// The gate fails where that is undecided.
+    #[serde(default)]
+    pub fails_undecided: bool,
 }
 
 impl Experiment {

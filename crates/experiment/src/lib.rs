@@ -87,6 +87,9 @@ pub struct Experiment {
     pub metrics: Vec<OwnMetric>,
     /// The models, in the order of the file (globs and folders sorted).
     pub models: Vec<Model>,
+    /// What commands are built from and read, in place of every tracked file; absolute in memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathBuf>,
     /// The input points of every model that has none of its own.
     pub inputs: Vec<InputPoint>,
     /// The variants, lists inside them multiplied.

@@ -29,6 +29,7 @@ mod sample_summary;
 mod sampled;
 mod samples;
 mod series;
+pub mod sources;
 mod sums;
 mod used;
 

@@ -12,6 +12,7 @@ use super::journal::{Arm, StoredRun};
 use super::used::{DatasetFile, InferenceCost, MachineUsed, ModelFile, RuntimeUsed, SpecSource};
 use super::{FORMAT, StoreError, parse_versioned, write_whole};
 use crate::revision::{NoRevision, Revision};
+use crate::sources::CommandSources;
 use base::machine::environment::Environment;
 use base::machine::host::Host;
 use base::machine::kernel::Load;
@@ -49,6 +50,9 @@ pub struct Manifest {
     /// Why there is no revision although there is a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_revision: Option<NoRevision>,
+    /// What commands run, by the tracked files of the project; absent without commands, and where git says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<CommandSources>,
     /// The machine.
     pub host: Host,
     /// The model files, in the order of the models axis; `None` with the mock backend.

@@ -1,13 +1,16 @@
 //! What a specification says about measuring, without expanding it: whether two texts ask for the same numbers.
 
+use std::path::Path;
+
+use reading::plain_file;
 use serde_json::Value;
 
 use super::problem::Sources;
 use super::{coerce, yaml};
 
 /// Keys that change nothing about what is measured: questions, promises, and how much may be spent.
-const AFTERWARDS: [&str; 9] =
-    ["description", "choose", "goals", "goals_strict", "gate", "pareto", "tables", "budget", "require"];
+const AFTERWARDS: [&str; 10] =
+    ["description", "choose", "goals", "goals_strict", "gate", "pareto", "paths", "tables", "budget", "require"];
 
 /// What a text asks to be measured, as JSON with sorted keys; `None` for what is no YAML.
 pub fn measured(text: &str) -> Option<Value> {
@@ -36,6 +39,13 @@ pub fn texts(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     collect(&measured(text).unwrap_or_default(), &mut found);
     found
+}
+
+/// The name of the experiment of a file, however broken the rest of it is: its own, else that of the file.
+pub fn name_of(file: &Path) -> Option<String> {
+    let text = plain_file::text(file).ok()?;
+    let own = measured(&text).and_then(|spec| spec.get("name")?.as_str().map(str::to_owned));
+    own.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))
 }
 
 /// Whether a text says at the start of a line what is measured, however broken the rest of it is.

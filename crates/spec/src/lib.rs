@@ -29,7 +29,7 @@ mod validate;
 mod wording;
 mod yaml;
 
-pub use canonical::{has_commands, measured, says_what_to_measure, texts};
+pub use canonical::{has_commands, measured, name_of, says_what_to_measure, texts};
 pub use error::{InvalidSpecError, SpecError};
 pub use expand::devices::device;
 pub use files::absolute;

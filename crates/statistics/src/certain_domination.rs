@@ -25,7 +25,7 @@ pub enum ParetoClass {
 }
 
 /// Classes of the points of a frontier, by index. `verdict(j, i, metric)` is the verdict on point j against point i:
-/// `Better` if j is better for certain; `Inconclusive` stands for anything unknown. It is asked for pairs of points
+/// `Better` if j is better for certain; `Undecided` stands for anything unknown. It is asked for pairs of points
 /// that were not excluded, until an answer forbids domination.
 ///
 /// A point on the point frontier is dominated too where a margin makes the metric that it leads on equivalent.
@@ -109,18 +109,18 @@ mod tests {
     #[test]
     fn unknown_verdicts_dominate_nothing() {
         let points = [[Some(1.0), Some(2.0)], [Some(2.0), Some(1.0)], [None, Some(9.0)]];
-        let classes = classify(&frontier(&points, &OBJECTIVES), 2, |_, _, _| Verdict::Inconclusive);
+        let classes = classify(&frontier(&points, &OBJECTIVES), 2, |_, _, _| Verdict::Undecided);
         assert_eq!(classes, [ParetoClass::Frontier, ParetoClass::WithinNoise, ParetoClass::Excluded]);
         assert_eq!(classify(&Frontier::default(), 2, |_, _, _| Verdict::Better), []);
     }
 
     #[test]
     fn verdicts_combine() {
-        use Verdict::{Better, Equivalent, Inconclusive, Worse};
+        use Verdict::{Better, Equivalent, Undecided, Worse};
         assert!(dominates_for_certain([Better, Equivalent]));
         assert!(!dominates_for_certain([Equivalent, Equivalent]));
         assert!(!dominates_for_certain([Better, Worse]));
-        assert!(!dominates_for_certain([Better, Inconclusive]));
+        assert!(!dominates_for_certain([Better, Undecided]));
         assert!(!dominates_for_certain([]));
     }
 

@@ -4,7 +4,7 @@
 //! each has. A fixed number of blocks is one analysis at the usual level: there is one rule for both.
 //! Deliberately absent: whether an analysis decides anything.
 
-use super::multiplicity::LEVEL;
+use super::multiplicity::{LEVEL, confidence_among};
 use super::planning::MINIMUM_RUNS;
 
 /// One analysis of a comparison.
@@ -31,6 +31,11 @@ impl Analysis {
     /// The only analysis, of a number of blocks that was fixed before.
     pub fn one(confidence: f64) -> Self {
         Analysis { confidence, is_one: true }
+    }
+
+    /// The same among so many comparisons of one question: each has its share of the level (Bonferroni, method 6.8).
+    pub fn among(self, comparisons: usize) -> Self {
+        Analysis { confidence: confidence_among(self.confidence, comparisons), ..self }
     }
 
     /// Confidence of the interval by which so many blocks are judged: below eight a single analysis has four fifths of its

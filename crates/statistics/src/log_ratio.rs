@@ -13,7 +13,7 @@ use super::planning::MINIMUM_RUNS;
 use super::satterthwaite::CombinedUncertainty;
 use super::verdict::Verdict;
 
-/// Why a comparison is inconclusive, and what would help; without pairs, blocks are runs on each side.
+/// Why a comparison is undecided, and what would help; without pairs, blocks are runs on each side.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Hint {
@@ -65,7 +65,7 @@ pub struct LogRatio {
     pub margin: f64,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why it is inconclusive; `None` for the other verdicts, and where the hint was not computed.
+    /// Why it is undecided; `None` for the other verdicts, and where the hint was not computed.
     pub hint: Option<Hint>,
     /// Winsorised standard deviation of the log ratios of blocks; `None` for a single block, and without pairs.
     pub winsorised_deviation: Option<f64>,
@@ -115,7 +115,7 @@ impl Evidence {
             }
             _ => match Verdict::from_interval(interval, log_margin) {
                 Verdict::Equivalent => (Verdict::Equivalent, interval),
-                _ => (Verdict::Inconclusive, interval),
+                _ => (Verdict::Undecided, interval),
             },
         }
     }
@@ -152,7 +152,13 @@ impl LogRatio {
         self.minimum_effect.map(|test| test.p_min_effect)
     }
 
-    /// What would turn an inconclusive comparison into a verdict, by the error that more blocks leave. `most` are those of
+    /// Whether the candidate is worse by no more than the margin: its interval may reach beyond the other one.
+    pub fn is_no_worse(&self) -> bool {
+        let is_below = |interval: Interval| interval.high <= self.margin.ln_1p();
+        self.verdict.is_no_worse() || (self.verdict.is_open() && self.interval.is_some_and(is_below))
+    }
+
+    /// What would turn an undecided comparison into a verdict, by the error that more blocks leave. `most` are those of
     /// the side that has more.
     pub(crate) fn hint(&self, most: usize, error: impl Fn(usize) -> Option<CombinedUncertainty>) -> Option<Hint> {
         if !self.verdict.is_open() {

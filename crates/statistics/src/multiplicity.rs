@@ -1,12 +1,17 @@
 //! Adjusting p values for how many comparisons there are (method 6.8).
 //!
-//! Input: the p values of all comparisons of one question. Output: Holm's adjusted p values in the same order, by
-//! which a gate falls.
-//! Deliberately absent: the level 0.05 as anything but a planning constant; and Bonferroni's rule, which Holm's never
-//! loses to.
+//! Input: the p values of all comparisons of one question, or how many there are. Output: Holm's adjusted p values in the
+//! same order, or the confidence of intervals that hold together (Bonferroni), by which a gate falls.
+//! Deliberately absent: the level 0.05 as anything but a planning constant.
 
 /// The level of significance, of one test or of a family: verdicts rest on intervals, so it marks and plans only.
 pub const LEVEL: f64 = 0.05;
+
+/// The confidence of each of so many intervals of which all cover with at least this one (Bonferroni): intervals that can be
+/// shown, which Holm's procedure does not have.
+pub fn confidence_among(confidence: f64, intervals: usize) -> f64 {
+    1.0 - (1.0 - confidence) / intervals.max(1) as f64
+}
 
 /// Holm's adjusted p values (Holm 1979), in the order given: with all that are at most 0.05 rejected, the probability of
 /// any false rejection is at most 0.05. `None` unless all are probabilities.

@@ -1,4 +1,4 @@
-//! About how many more blocks, or runs on each side, would decide an inconclusive comparison (method 6.1).
+//! About how many more blocks, or runs on each side, would decide an undecided comparison (method 6.1).
 //!
 //! Input: the estimate, the margin, and the error that any number of observations will have. Output: the fewest more after
 //! which a verdict is likely, given what there is so far: the estimate to come is spread around the present one by what
@@ -13,7 +13,7 @@ const MOST_TIMES: usize = 20;
 /// How likely a verdict after so many more must be.
 const LIKELY: f64 = 0.75;
 
-/// What an inconclusive comparison says so far.
+/// What an undecided comparison says so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outlook {
     /// Estimated log ratio.

@@ -18,7 +18,7 @@ pub use super::verdict::Verdict;
 
 /// Compares two variants from the log ratios of their common blocks, with a margin such as 0.02.
 ///
-/// Fewer than five blocks are inconclusive. `None` for no blocks, log ratios that are not finite, a negative margin, and
+/// Fewer than five blocks are undecided. `None` for no blocks, log ratios that are not finite, a negative margin, and
 /// unless 0 < `confidence` < 1.
 pub fn compare_paired(log_ratios: &[f64], margin: f64, analysis: Analysis) -> Option<LogRatio> {
     let half = TrimmedMean::of(log_ratios)?;
@@ -80,7 +80,7 @@ mod tests {
                 "slower" => Verdict::Worse,
                 "faster" => Verdict::Better,
                 "equivalent" => Verdict::Equivalent,
-                _ => Verdict::Inconclusive,
+                _ => Verdict::Undecided,
             };
             assert_eq!(actual.verdict, verdict, "{name}");
             assert_close(actual.detectable_effect.unwrap(), number(&expected["detectable"]), 1e-9);
@@ -90,10 +90,10 @@ mod tests {
     }
 
     #[test]
-    fn few_blocks_are_inconclusive_however_clear() {
+    fn few_blocks_are_undecided_however_clear() {
         for blocks in 1..5 {
             let actual = compare_paired(&vec![0.5; blocks], 0.02, Analysis::one(0.95)).unwrap();
-            assert_eq!((actual.verdict, actual.interval), (Verdict::Inconclusive, None));
+            assert_eq!((actual.verdict, actual.interval), (Verdict::Undecided, None));
             assert_eq!(actual.hint, Some(Hint::TooFewBlocks { needed: 5 }));
         }
         assert_eq!(compare_paired(&[0.5; 5], 0.02, Analysis::one(0.9999)).unwrap().verdict, Verdict::Worse);
@@ -160,7 +160,7 @@ mod tests {
             let backward = compare_paired(&opposite, 0.02, Analysis::one(0.95)).unwrap();
             prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
             prop_assert!((forward.theta + backward.theta).abs() < 1e-12);
-            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Inconclusive);
+            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Undecided);
             if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
                 prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
                 prop_assert!((one.p_min_effect - other.p_min_effect).abs() < 1e-9);

@@ -24,7 +24,7 @@ pub use super::session_spread::SessionSpread;
 /// when lower; for the others the caller swaps the sides. A hint takes a search, which thousands of comparisons do
 /// without.
 ///
-/// Fewer than five runs on a side are inconclusive. `None` for an empty side, values that are not positive and finite, a
+/// Fewer than five runs on a side are undecided. `None` for an empty side, values that are not positive and finite, a
 /// negative margin, a spread that cannot be one, and unless 0 < `confidence` < 1.
 pub fn compare_unpaired(
     baseline: &[f64],
@@ -140,7 +140,7 @@ mod tests {
             "slower" => Verdict::Worse,
             "faster" => Verdict::Better,
             "equivalent" => Verdict::Equivalent,
-            _ => Verdict::Inconclusive,
+            _ => Verdict::Undecided,
         }
     }
 
@@ -198,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_are_inconclusive_however_clear() {
+    fn few_runs_are_undecided_however_clear() {
         for runs in 1..5 {
             let actual = compare(&vec![1.0; runs], &[2.0; 9], SessionSpread::NONE);
-            assert_eq!((actual.verdict, actual.interval), (Verdict::Inconclusive, None));
+            assert_eq!((actual.verdict, actual.interval), (Verdict::Undecided, None));
             assert_eq!(actual.hint, Some(Hint::TooFewBlocks { needed: 5 }));
             assert_eq!(actual.error.is_some(), runs > 1);
             assert_close(actual.theta, 2.0_f64.ln(), 1e-12);
@@ -275,7 +275,7 @@ mod tests {
             let (forward, backward) = (compare(&baseline, &candidate, spread), compare(&candidate, &baseline, spread));
             prop_assert_eq!(forward.verdict.swapped(), backward.verdict);
             prop_assert_eq!(forward.theta, -backward.theta);
-            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Inconclusive);
+            prop_assert_eq!(forward.hint.is_some(), forward.verdict == Verdict::Undecided);
             if let (Some(one), Some(other)) = (forward.minimum_effect, backward.minimum_effect) {
                 prop_assert!((one.p_worse - other.p_better).abs() < 1e-9);
             }
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(Some(detectable_effect), actual.detectable_effect);
         assert!((20..80).contains(&more), "{more}");
         let near = ten_around(1.0195, SessionSpread::NONE);
-        assert!(near.verdict == Verdict::Inconclusive && near.hint.is_some());
+        assert!(near.verdict == Verdict::Undecided && near.hint.is_some());
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub enum Verdict {
     Equivalent,
     /// The interval crosses a margin, or there is none.
     #[default]
-    Inconclusive,
+    #[serde(alias = "inconclusive")]
+    Undecided,
 }
 
 /// What a verdict claims.
@@ -47,11 +48,11 @@ struct Row {
 
 impl Verdict {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Inconclusive];
+    pub const ALL: [Verdict; 4] = [Verdict::Better, Verdict::Worse, Verdict::Equivalent, Verdict::Undecided];
 
     /// The verdict on an interval of log ratios, with a margin on the same scale.
     pub fn from_interval(interval: impl Into<Option<Interval>>, log_margin: f64) -> Self {
-        let Some(interval) = interval.into() else { return Verdict::Inconclusive };
+        let Some(interval) = interval.into() else { return Verdict::Undecided };
         if interval.low > log_margin {
             Verdict::Worse
         } else if interval.high < -log_margin {
@@ -59,7 +60,7 @@ impl Verdict {
         } else if -log_margin < interval.low && interval.high < log_margin {
             Verdict::Equivalent
         } else {
-            Verdict::Inconclusive
+            Verdict::Undecided
         }
     }
 
@@ -72,7 +73,7 @@ impl Verdict {
         } else if worse_by.abs() <= margin {
             Verdict::Equivalent
         } else {
-            Verdict::Inconclusive
+            Verdict::Undecided
         }
     }
 
@@ -82,7 +83,7 @@ impl Verdict {
             Verdict::Better => ("better", "than", Difference, Verdict::Worse),
             Verdict::Worse => ("worse", "than", Difference, Verdict::Better),
             Verdict::Equivalent => ("equivalent", "to", Sameness, Verdict::Equivalent),
-            Verdict::Inconclusive => ("inconclusive", "against", Nothing, Verdict::Inconclusive),
+            Verdict::Undecided => ("undecided", "against", Nothing, Verdict::Undecided),
         };
         Row { name, preposition, claim, swapped }
     }
@@ -154,12 +155,12 @@ mod tests {
         assert_eq!(verdict(0.021, 0.5), Verdict::Worse);
         assert_eq!(verdict(-0.5, -0.021), Verdict::Better);
         assert_eq!(verdict(-0.019, 0.019), Verdict::Equivalent);
-        assert_eq!(verdict(-0.019, 0.021), Verdict::Inconclusive);
+        assert_eq!(verdict(-0.019, 0.021), Verdict::Undecided);
         // On the margin is neither beyond nor within it.
-        assert_eq!(verdict(0.02, 0.5), Verdict::Inconclusive);
-        assert_eq!(verdict(-0.02, 0.0), Verdict::Inconclusive);
-        assert_eq!(verdict(f64::NAN, f64::NAN), Verdict::Inconclusive);
-        assert_eq!(Verdict::from_interval(Interval { low: 0.0, high: 0.0 }, 0.0), Verdict::Inconclusive);
+        assert_eq!(verdict(0.02, 0.5), Verdict::Undecided);
+        assert_eq!(verdict(-0.02, 0.0), Verdict::Undecided);
+        assert_eq!(verdict(f64::NAN, f64::NAN), Verdict::Undecided);
+        assert_eq!(Verdict::from_interval(Interval { low: 0.0, high: 0.0 }, 0.0), Verdict::Undecided);
     }
 
     #[test]
@@ -167,7 +168,7 @@ mod tests {
         let verdicts = [1.0, 0.5, -0.5, -1.0].map(|worse_by| Verdict::exact(worse_by, 0.5));
         assert_eq!(verdicts, [Verdict::Worse, Verdict::Equivalent, Verdict::Equivalent, Verdict::Better]);
         assert_eq!(Verdict::exact(0.0, 0.0), Verdict::Equivalent);
-        assert_eq!(Verdict::exact(f64::NAN, 0.5), Verdict::Inconclusive);
+        assert_eq!(Verdict::exact(f64::NAN, 0.5), Verdict::Undecided);
     }
 
     #[test]

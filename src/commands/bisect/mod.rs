@@ -110,7 +110,7 @@ impl Pair {
         rows
     }
 
-    /// `3 equivalent, 1 inconclusive`; empty where nothing was compared.
+    /// `3 equivalent, 1 undecided`; empty where nothing was compared.
     fn verdicts(&self) -> String {
         let word = |row: &Comparison| if row.is_judged() { verdict_of(row) } else { "not judged".to_owned() };
         let mut words: Vec<String> = self.rows().map(word).collect();

@@ -15,7 +15,7 @@ use self::sides::Sources;
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
-use judge::diff::{Accepted, Diff, DiffOptions, FailOn, GateRow, Gating, Held, Side, Spreads, diff};
+use judge::diff::{Accepted, Diff, DiffOptions, GateOutcome, GateRow, Gating, Held, Side, Spreads, diff};
 use report::diff::{Page, Sentence};
 
 /// A line at the end of a commit's message that accepts a row.
@@ -47,7 +47,14 @@ pub(super) fn run(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
 
 /// Compares; what ends it is also written where the user wants files, so that a comment can say it.
 fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    compare_or_end(arguments, ui).inspect_err(|error| show::failed(error, arguments, ui))
+    match compare_or_end(arguments, ui).inspect_err(|error| show::failed(error, arguments, ui)) {
+        // What does not build could not be judged.
+        Err(error @ Error::SetUp { .. }) if is_gated(arguments) && !arguments.bisect => {
+            ui.error(error.into());
+            Ok(ExitCode::CheckFailed)
+        }
+        other => other,
+    }
 }
 
 fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
@@ -62,17 +69,25 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let nothing = nothing_yet(arguments, &sides, (&diffs, &gone, &new))?;
     // What an older side has and no newer one cannot be judged.
     let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
-    let is_fallen = is_gone || diffs.iter().filter_map(|diff| diff.gate.as_ref()).any(|gate| gate.is_fallen);
+    let gates = diffs.iter().filter_map(|diff| Some(diff.gate.as_ref()?.outcome));
+    let gate = gates.chain(is_gone.then_some(GateOutcome::Failed)).max();
+    // What has nothing to compare with cannot have become worse.
+    let gate = gate.or((!new.is_empty()).then_some(GateOutcome::Passed)).filter(|_| is_gated(arguments));
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
-    let told = is_gated(arguments).then_some(is_fallen);
-    let shown = Shown { nothing, is_broken: false, pages, diffs, gone, new, is_gone, is_fallen: told };
+    let shown = Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, is_gone, gate };
     show(&shown, arguments, ui)?;
     if arguments.bisect {
         return Ok(answer);
     }
-    Ok(code.worst(if is_fallen { ExitCode::CheckFailed } else { ExitCode::Done }))
+    // A gate says it all: single runs that failed are told, and decide only where they leave nothing to judge.
+    Ok(match gate {
+        Some(GateOutcome::Failed) => ExitCode::CheckFailed,
+        Some(GateOutcome::Passed | GateOutcome::Undecided) => ExitCode::Done,
+        None if is_gated(arguments) => ExitCode::RunsFailed,
+        None => code,
+    })
 }
 
 /// What is said where the older side has nothing to compare with, as that of the commit that introduces perfrun.
@@ -107,13 +122,11 @@ fn nothing_yet(
 /// What `git bisect` is told: worse where one row is, not worse where all are known not to be.
 fn bisected(diffs: &[Diff], is_gone: bool) -> ExitCode {
     let gated = || diffs.iter().flat_map(|diff| &diff.rows).filter_map(|row| row.gate.as_ref());
-    // What is worse, but perhaps by chance among so many, is open too.
     let is_open = |gate: &GateRow| match gate.outcome {
-        Held::Unjudged => true,
-        Held::Holds => gate.verdict.is_none_or(|verdict| !verdict.is_no_worse()),
-        Held::Falls | Held::Accepted | Held::New => false,
+        Held::Unjudged | Held::Undecided => true,
+        Held::Holds | Held::Falls | Held::Accepted | Held::New => false,
     };
-    let is_judged = |gate: &GateRow| matches!(gate.outcome, Held::Holds | Held::Falls | Held::Accepted);
+    let is_judged = |gate: &GateRow| !matches!(gate.outcome, Held::Unjudged | Held::New);
     if gated().any(|gate| gate.outcome == Held::Falls) {
         ExitCode::Bisect(Bisected::Worse)
     } else if is_gone || !gated().any(is_judged) || gated().any(is_open) {
@@ -157,9 +170,7 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
     };
     let gating = is_gated(arguments).then(|| {
         let mut gating = Gating::of(&baseline.results, &candidate.results);
-        if !arguments.fail_on.is_empty() {
-            gating.fail_on.extend(arguments.fail_on.iter().map(|word| fail_on(*word)));
-        }
+        gating.fails_undecided = arguments.fail_on.contains(&FailOnWord::Undecided);
         gating.allows_unjudged = arguments.allow_unjudged;
         gating.accepted = accepted.to_vec();
         gating
@@ -182,14 +193,8 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
         paired: None,
         spreads: Spreads::default(),
         gating,
+        of_commands: candidate.results.method.runs_commands(),
     })
-}
-
-fn fail_on(word: FailOnWord) -> FailOn {
-    match word {
-        FailOnWord::Worse => FailOn::Worse,
-        FailOnWord::Inconclusive => FailOn::Inconclusive,
-    }
 }
 
 /// What the commits between two revisions accept.

@@ -13,17 +13,20 @@ use crate::run::{self, Prepared};
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
-use experiment::{self, AxisMap};
+use experiment::{self, AxisMap, Model};
 use judge::diff::{
     Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
 };
 use judge::results::{self, Results};
 use plan::{BothSides, Cell, CellId, Plan, PlannedSide, both_sides};
+use record::sources::{CommandSources, Objects};
 use spec::Loaded;
 use worker::Interrupts;
 
 /// A specification of a side.
 struct Specified {
+    /// Its path from the root of the reports.
+    path: String,
     file: PathBuf,
     loaded: Loaded,
 }
@@ -31,6 +34,8 @@ struct Specified {
 /// What a side asks to be measured.
 struct Asked {
     file: PathBuf,
+    /// The root of the reports of that side.
+    root: PathBuf,
     loaded: Loaded,
     prepared: Prepared,
 }
@@ -56,9 +61,8 @@ pub(super) fn run(
         paths.extend(below_experiments(sources, side)?);
         paths.extend(sources.measured_specifications(side));
     }
-    let mut compared = Compared { diffs: Vec::new(), gone: Vec::new(), new: Vec::new(), code: ExitCode::Done };
     let find = |side: usize, path: &str| find(sources, files[side].as_ref(), path, arguments);
-    let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
+    let mut pairs = Pairs::default();
     for path in &paths {
         for (files, name) in files.iter().zip(&names) {
             if files.as_ref().is_some_and(|files| files.leads_nowhere(&sources.path_in_git(path))) {
@@ -67,23 +71,86 @@ pub(super) fn run(
         }
         // What is no specification on one side is gone or new there.
         match (find(0, path)?, find(1, path)?) {
-            (Some(from), Some(to)) => {
-                let (from, to) = (measurement.ask(from)?, measurement.ask(to)?);
-                let Some((diff, code)) = measurement.of(&from, &to)? else { return Ok(None) };
-                compared.diffs.push(diff);
-                compared.code = compared.code.worst(code);
+            (Some(from), Some(to)) => pairs.both.push((from, to)),
+            (from, to) => {
+                pairs.gone.extend(from);
+                pairs.new.extend(to);
             }
-            (Some(from), None) => compared.gone.push(from.loaded.experiment.name),
-            (None, Some(to)) => compared.new.push(to.loaded.experiment.name),
-            (None, None) => {}
         }
     }
-    let found = || compared.diffs.iter().map(|diff| &diff.experiment).chain(&compared.gone).chain(&compared.new);
-    if let Some(unknown) = arguments.experiment.iter().find(|wanted| found().all(|name| name != *wanted)) {
-        let help = "specifications are found below `experiments/` and where a report names one";
-        return Err(Error::refused(format!("neither side has a specification of `{unknown}`"), help));
+    pairs.join_moved(&renames(sources, sides));
+    pairs.check_names(arguments)?;
+    let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
+    let tracked = [0, 1].map(|side| measurement.tracked(files[side].as_ref(), &pairs));
+    let named = |of: &[Specified]| of.iter().map(|one| one.loaded.experiment.name.clone()).collect();
+    let (gone, new) = (named(&pairs.gone), named(&pairs.new));
+    let mut compared = Compared { diffs: Vec::new(), gone, new, code: ExitCode::Done };
+    for (from, to) in pairs.both {
+        let (from, to) = (measurement.ask(from)?, measurement.ask(to)?);
+        let Some((diff, code)) = measurement.of(&from, &to, &tracked)? else { return Ok(None) };
+        compared.diffs.push(diff);
+        compared.code = compared.code.worst(code);
     }
     Ok(Some(compared))
+}
+
+/// The specifications of both sides.
+#[derive(Default)]
+struct Pairs {
+    both: Vec<(Specified, Specified)>,
+    gone: Vec<Specified>,
+    new: Vec<Specified>,
+}
+
+impl Pairs {
+    /// Pairs what only one side has at its path: by the name of the experiment, by what git takes for a renamed file, by what
+    /// is asked to be measured.
+    fn join_moved(&mut self, renames: &[(String, String)]) {
+        let is_renamed =
+            |from: &Specified, to: &Specified| renames.iter().any(|(old, new)| *old == from.path && *new == to.path);
+        let is_named_so = |from: &Specified, to: &Specified| from.loaded.experiment.name == to.loaded.experiment.name;
+        let is_alike = |from: &Specified, to: &Specified| {
+            spec::measured(&from.loaded.text).is_some_and(|it| Some(it) == spec::measured(&to.loaded.text))
+        };
+        self.join(&is_named_so);
+        self.join(&is_renamed);
+        self.join(&is_alike);
+    }
+
+    /// Pairs the first of each that are the same by a rule.
+    fn join(&mut self, is_same: &dyn Fn(&Specified, &Specified) -> bool) {
+        for from in std::mem::take(&mut self.gone) {
+            match self.new.iter().position(|to| is_same(&from, to)) {
+                Some(place) => self.both.push((from, self.new.remove(place))),
+                None => self.gone.push(from),
+            }
+        }
+    }
+
+    /// What was asked for must be there.
+    fn check_names(&self, arguments: &DiffArgs) -> Result<(), Error> {
+        let both = self.both.iter().flat_map(|(from, to)| [from, to]);
+        let found: Vec<&str> =
+            both.chain(&self.gone).chain(&self.new).map(|one| one.loaded.experiment.name.as_str()).collect();
+        let Some(unknown) = arguments.experiment.iter().find(|wanted| !found.contains(&wanted.as_str())) else {
+            return Ok(());
+        };
+        let help = "specifications are found below `experiments/` and where a report names one";
+        Err(Error::refused(format!("neither side has a specification of `{unknown}`"), help))
+    }
+}
+
+/// Files that git takes for renamed between two sides, from the root of the reports.
+fn renames(sources: &Sources, sides: &[Source; 2]) -> Vec<(String, String)> {
+    let hash = |side: &Source| match side {
+        Source::Commit { hash, .. } => Some(hash.clone()),
+        Source::WorkingTree | Source::Path(_) => None,
+    };
+    let (Some(repository), Some(from)) = (sources.repository(), hash(&sides[0])) else { return Vec::new() };
+    let prefix = sources.path_in_git("");
+    let below = |path: String| path.strip_prefix(&prefix).map(str::to_owned);
+    let found = repository.renames(&from, hash(&sides[1]).as_deref());
+    found.into_iter().filter_map(|(old, new)| Some((below(old)?, below(new)?))).collect()
 }
 
 fn name(side: &Source) -> Result<String, Error> {
@@ -130,6 +197,12 @@ fn find(
         None => Some(sources.place().root.join(path)),
     };
     let Some(file) = file.filter(|file| specs::is_spec(file)) else { return Ok(None) };
+    // A specification that nobody asked for may be broken.
+    if !arguments.experiment.is_empty()
+        && spec::name_of(&file).is_some_and(|name| !arguments.experiment.contains(&name))
+    {
+        return Ok(None);
+    }
     let overrides = Overrides {
         budget: arguments.budget,
         runs: arguments.runs,
@@ -147,7 +220,7 @@ fn find(
         );
         return Err(Error::refused(message, "measure each revision in its own checkout, and compare the reports"));
     }
-    Ok(is_wanted.then_some(Specified { file, loaded }))
+    Ok(is_wanted.then_some(Specified { path: path.to_owned(), file, loaded }))
 }
 
 /// What every specification is measured with.
@@ -162,19 +235,38 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     /// Gets the models of a specification, and plans it.
-    fn ask(&self, Specified { file, mut loaded }: Specified) -> Result<Asked, Error> {
+    fn ask(&self, Specified { path, file, mut loaded }: Specified) -> Result<Asked, Error> {
         specs::obtain(&mut loaded, true, self.interrupts, self.ui)?;
         let prepared = run::prepare(&loaded.experiment)?;
-        Ok(Asked { file, loaded, prepared })
+        let root = file.ancestors().nth(Path::new(&path).components().count()).unwrap_or(Path::new("")).to_owned();
+        Ok(Asked { file, root, loaded, prepared })
+    }
+
+    /// The tracked files of a side, where commands are measured.
+    fn tracked(&self, files: Option<&RevisionFiles<'_>>, pairs: &Pairs) -> Objects {
+        let has_commands = |(from, to): &(Specified, Specified)| {
+            [from, to].iter().all(|side| side.loaded.experiment.backend.runs_commands())
+        };
+        let repository = self.sources.repository().filter(|_| pairs.both.iter().any(has_commands));
+        let prefix = self.sources.path_in_git("");
+        let commit = files.map(RevisionFiles::commit);
+        repository.map_or_else(Objects::new, |repository| repository.objects(commit, prefix.trim_end_matches('/')))
     }
 
     /// One specification: a record of what changed, and what it says; nothing where the user stopped it.
-    fn of(&self, from: &Asked, to: &Asked) -> Result<Option<(Diff, ExitCode)>, Error> {
+    fn of(&self, from: &Asked, to: &Asked, tracked: &[Objects; 2]) -> Result<Option<(Diff, ExitCode)>, Error> {
         let side = |asked: &'_ Asked| (asked.loaded.experiment.clone(), asked.prepared.plan.clone());
         let ((one, one_plan), (other, other_plan)) = (side(from), side(to));
         let (baseline, candidate) =
             (PlannedSide { experiment: &one, plan: &one_plan }, PlannedSide { experiment: &other, plan: &other_plan });
-        let both = both_sides(baseline, candidate, &run::is_same_file);
+        let sources = [(from, &tracked[0]), (to, &tracked[1])]
+            .map(|(side, objects)| CommandSources::of(&side.loaded.experiment, &side.root, objects));
+        let are_sources_same = sources[0].is_some() && sources[0] == sources[1];
+        let is_same = |one: &Model, other: &Model| match (&one.command, &other.command) {
+            (Some(one), Some(other)) => are_sources_same && one.below(&from.root) == other.below(&to.root),
+            _ => run::is_same_file(one, other),
+        };
+        let both = both_sides(baseline, candidate, &is_same);
         let changed = both.pairs.len();
         self.ui.labelled(
             "changed",

@@ -38,6 +38,25 @@ impl<'a> RevisionFiles<'a> {
         [self.folder.path().join(WORKTREE), self.folder.path().to_owned()]
     }
 
+    /// Every file of the revision, from the top.
+    pub(super) fn known(&self) -> impl Iterator<Item = &String> {
+        self.known.iter()
+    }
+
+    pub(super) fn repository(&self) -> &'a Repository {
+        self.repository
+    }
+
+    /// The full hash of the revision.
+    pub(super) fn commit(&self) -> &'a str {
+        self.commit
+    }
+
+    /// Where files are written that are asked for.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// A file of the revision; nothing where there is none.
     pub(super) fn read(&self, path: &str) -> Option<Blob> {
         self.repository.read(self.commit, path)

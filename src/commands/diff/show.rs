@@ -8,7 +8,7 @@ use crate::commands::step_summary;
 use crate::ui::cli::{DiffArgs, PageFormat};
 use crate::ui::error::Error;
 use crate::ui::{self, Ui};
-use judge::diff::{Diff, FORMAT, Printed};
+use judge::diff::{Diff, FORMAT, GateOutcome, Printed};
 use reading::shell;
 use record::write_whole;
 use report::diff::{self, Experiments, Neighbours, Page, Sentence};
@@ -18,6 +18,8 @@ use report::diff::{self, Experiments, Neighbours, Page, Sentence};
 pub(super) struct Shown {
     /// Why nothing was compared.
     pub(super) nothing: Option<Sentence>,
+    /// What it said, where a command failed.
+    pub(super) log: String,
     /// An error ended the comparison.
     pub(super) is_broken: bool,
     pub(super) diffs: Vec<Diff>,
@@ -28,21 +30,21 @@ pub(super) struct Shown {
     pub(super) new: Vec<String>,
     /// The gate fell for experiments that are gone.
     pub(super) is_gone: bool,
-    /// The gate fell; nothing where none was asked.
-    pub(super) is_fallen: Option<bool>,
+    /// What the gates come to; nothing where none was asked, or nothing was measured.
+    pub(super) gate: Option<GateOutcome>,
 }
 
 impl Shown {
     /// What is said of experiments that one side alone has.
     fn alone(&self) -> Vec<String> {
-        let judged = if self.is_fallen == Some(true) { ", so its gate fails" } else { "" };
+        let judged = if self.is_gone { ", so its gate fails" } else { "" };
         let gone = self.gone.iter().map(|name| format!("{name}: only on the older side{judged}."));
         let new = self.new.iter().map(|name| format!("{name}: only on the newer side."));
         gone.chain(new).collect()
     }
 
     fn beside(&self) -> Neighbours {
-        Neighbours { nothing: self.nothing.clone(), alone: self.alone() }
+        Neighbours { nothing: self.nothing.clone(), log: self.log.clone(), alone: self.alone() }
     }
 
     fn text(&self, format: PageFormat, arguments: &DiffArgs) -> Result<String, Error> {
@@ -51,13 +53,14 @@ impl Shown {
             PageFormat::Html => Page::html(&self.pages, &self.beside())?,
             PageFormat::Junit => {
                 let experiments = Experiments { gone: &self.gone, new: &self.new, is_gone: self.is_gone };
-                let nothing = self.nothing.as_ref().map(|why| (why, self.is_broken));
+                let nothing = self.nothing.as_ref().map(|why| (why, self.log.as_str(), self.is_broken));
                 diff::junit(&self.diffs, &experiments, nothing)?
             }
             PageFormat::Json => {
-                let Shown { nothing, diffs, gone, new, is_fallen, .. } = self;
-                let nothing = nothing.as_ref().map(|it| format!("{}: {}", it.lead, it.text));
-                let printed = Printed { format: FORMAT, is_fallen: *is_fallen, nothing, experiments: diffs, gone, new };
+                let Shown { nothing, log, diffs, gone, new, gate, .. } = self;
+                let log = if log.is_empty() { String::new() } else { format!("\n{log}") };
+                let nothing = nothing.as_ref().map(|it| format!("{}: {}{log}", it.lead, it.text));
+                let printed = Printed { format: FORMAT, gate: *gate, nothing, experiments: diffs, gone, new };
                 crate::commands::json_text(&printed)? + "\n"
             }
         })
@@ -111,11 +114,18 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
 /// happened.
 pub(super) fn failed(error: &Error, arguments: &DiffArgs, ui: &Ui) {
     let help = miette::Diagnostic::help(error).map_or(String::new(), |help| format!(" ({help})"));
-    let nothing = Sentence { lead: "nothing was compared".to_owned(), text: format!("{error}{help}") };
+    let told = Ui::with_names(&error.to_string());
+    let (first, log) = told.split_once('\n').unwrap_or((&told, ""));
+    let lead = match error {
+        Error::SetUp { .. } if is_gated(arguments) => "gate failed. Nothing was measured",
+        _ => "nothing was compared",
+    };
+    let nothing = Sentence { lead: lead.to_owned(), text: format!("{first}{help}") };
     let shown = Shown {
         nothing: Some(nothing),
+        log: log.to_owned(),
         is_broken: true,
-        is_fallen: is_gated(arguments).then_some(true),
+        gate: is_gated(arguments).then_some(GateOutcome::Failed),
         ..Shown::default()
     };
     step_summary::append(|| shown.text(PageFormat::Md, arguments), ui);

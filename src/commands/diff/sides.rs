@@ -177,7 +177,7 @@ impl Sources {
         let name = name.unwrap_or_else(|| path.display().to_string());
         let results = read_results(path)?;
         let side = match committed_root(path) {
-            Some(root) => Tree::Folder(&root).side(&name, results),
+            Some(root) => Tree::Folder(&root).side(&name, results, &folder_name(path)),
             None => Side { name, results, stale: Stale::default() },
         };
         Ok(Reports::from([(side.results.experiment.clone(), side)]))
@@ -190,11 +190,12 @@ impl Sources {
             let file = entry.path().join(results::FILE);
             if file.is_file() {
                 let results = results::read(&file)?;
+                let folder = entry.file_name().to_string_lossy().into_owned();
                 let side = match root(&entry.path()) {
-                    Some(root) => Tree::Folder(&root).side(name, results),
+                    Some(root) => Tree::Folder(&root).side(name, results, &folder),
                     None => Side { name: name.to_owned(), results, stale: Stale::default() },
                 };
-                reports.insert(entry.file_name().to_string_lossy().into_owned(), side);
+                reports.insert(folder, side);
             }
         }
         Ok(reports)
@@ -227,7 +228,10 @@ impl Sources {
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {
         let files = RevisionFiles::new(self.required(name)?, (commit, name))?;
         let tree = Tree::Commit { files, prefix: self.path_in_git("") };
-        let read = |(folder, shown, text): Committed| Ok((folder, tree.side(name, results::parse(&shown, &text?)?)));
+        let read = |(folder, shown, text): Committed| {
+            let side = tree.side(name, results::parse(&shown, &text?)?, &folder);
+            Ok((folder, side))
+        };
         self.committed(commit, name)?.into_iter().map(read).collect()
     }
 
@@ -262,6 +266,14 @@ fn committed_root(path: &Path) -> Option<PathBuf> {
     let folder = if path.is_dir() { path.as_path() } else { path.parent()? };
     let reports = folder.parent().filter(|reports| reports.file_name().is_some_and(|name| name == REPORTS))?;
     reports.parent().filter(|root| root.join("experiments").is_dir()).map(Path::to_owned)
+}
+
+/// The name of a report's folder, of which the path may name the file.
+fn folder_name(path: &Path) -> String {
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let name = folder
+        .and_then(|folder| folder.canonicalize().ok()?.file_name().map(|name| name.to_string_lossy().into_owned()));
+    name.unwrap_or_default()
 }
 
 /// What a file of results, a record or the folder of a report says.

@@ -1,17 +1,19 @@
 //! The files that a report was made from, where they stand now: in a folder or at a commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::revision_files::RevisionFiles;
 use experiment::Experiment;
+use files::below::files_below;
 use files::digest;
 use judge::diff::{Side, Stale};
 use judge::results::{self, GateAsked, Results};
 use reading::plain_file;
-use record::git::Blob;
+use record::git::{Blob, Repository};
+use record::sources::CommandSources;
 
 /// Where the paths of a report lead.
 pub(super) enum Tree<'a> {
@@ -25,27 +27,98 @@ pub(super) enum Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// A report, held against the files that it was made from, with the gates of its specification as it is now.
-    pub(super) fn side(&self, name: &str, mut results: Results) -> Side {
-        let mut stale = self.stale(&results);
-        if let Some((text, experiment)) = self.experiment(&results) {
-            stale.unmeasured = unmeasured_models(&results, &experiment);
-            if let Some(gates) = gates(&results, &experiment, &text) {
+    /// The report in a folder, held against the files that it was made from, with the gates of its specification as it is now.
+    pub(super) fn side(&self, name: &str, mut results: Results, folder: &str) -> Side {
+        let path = self.specification(&results);
+        let mut stale = self.stale(&results, path.as_deref());
+        let now = path.and_then(|path| self.experiment(&path));
+        if let Some((text, experiment)) = &now {
+            stale.unmeasured = unmeasured_models(&results, experiment);
+            if let Some(gates) = gates(&results, experiment, text) {
                 results.rules.gates = gates;
             }
+        }
+        if let Some(file) = self.other_source(&results, now.map(|(_, experiment)| experiment).as_ref(), folder) {
+            let commands = rows(&results, "commands").filter_map(|row| word(row, "name"));
+            stale.models.extend(commands.map(|name| (name, file.clone())));
         }
         Side { name: name.to_owned(), stale, results }
     }
 
-    /// The specification of a report as it is now: its text, and what it asks for with every model that its patterns find.
-    fn experiment(&self, results: &Results) -> Option<(String, Experiment)> {
-        let (path, _) = measured_specification(results)?;
+    /// Where the specification of a report lies now: where it did, else where one lies that asks for the same numbers.
+    fn specification(&self, results: &Results) -> Option<String> {
+        let (path, measured) = measured_specification(results)?;
+        if self.text(&path).is_some() {
+            return Some(path);
+        }
+        let is_same = |other: &String| self.text(other).is_some_and(|now| is_same_specification(&now, &measured));
+        self.specifications().into_iter().find(is_same)
+    }
+
+    /// Every YAML file below `experiments/`.
+    fn specifications(&self) -> Vec<String> {
+        match self {
+            Tree::Folder(root) => {
+                let found = files_below(&root.join("experiments"), None, is_yaml).unwrap_or_default();
+                let below = found.iter().filter_map(|file| file.strip_prefix(root).ok()?.to_str());
+                below.map(str::to_owned).collect()
+            }
+            Tree::Commit { files, prefix } => {
+                let below = files.known().filter_map(|path| path.strip_prefix(prefix.as_str()));
+                below
+                    .filter(|path| path.starts_with("experiments/") && is_yaml(Path::new(path)))
+                    .map(str::to_owned)
+                    .collect()
+            }
+        }
+    }
+
+    /// Where the root of the reports stands in memory or on disk.
+    fn root(&self) -> PathBuf {
+        match self {
+            Tree::Folder(root) => root.canonicalize().unwrap_or_else(|_| (*root).to_owned()),
+            Tree::Commit { files, prefix } => files.folder().join(prefix.trim_end_matches('/')),
+        }
+    }
+
+    /// What of the files that commands run is another one since the report was measured. Of a report that does not say what they
+    /// held, since the commit that changed it last.
+    fn other_source(&self, results: &Results, now: Option<&Experiment>, folder: &str) -> Option<String> {
+        if !results.method.runs_commands() {
+            return None;
+        }
+        let (here, commit, repository, prefix) = match self {
+            Tree::Folder(root) => {
+                let here = Repository::around(root).ok().flatten()?;
+                let prefix = here.path_of(root)?;
+                (Some(here), None, None, prefix)
+            }
+            Tree::Commit { files, prefix } => (None, Some(files.commit()), Some(files.repository()), prefix.clone()),
+        };
+        let repository = repository.or(here.as_ref())?;
+        let objects = repository.objects(commit, &prefix);
+        let then = match results.provenance.subject.get("sources") {
+            Some(known) => serde_json::from_value(known.clone()).ok()?,
+            None => {
+                let path = if prefix.is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
+                let path = format!("{path}reports/{folder}/{}", results::FILE);
+                let (written, _) = repository.commits_of(commit.unwrap_or("HEAD"), &path).pop()?;
+                let then = repository.objects(Some(&written), &prefix);
+                let of = now.and_then(|experiment| CommandSources::of(experiment, &self.root(), &then));
+                of.unwrap_or_else(|| CommandSources::default().elsewhere(&then))
+            }
+        };
+        then.changed(&then.elsewhere(&objects))
+    }
+
+    /// A specification as it is now: its text, and what it asks for with every model that its patterns find.
+    fn experiment(&self, path: &str) -> Option<(String, Experiment)> {
         let file = match self {
-            Tree::Folder(root) => root.join(&path),
+            Tree::Folder(root) => root.join(path),
             Tree::Commit { files, prefix } => files.outline(&format!("{prefix}{path}")).ok()??,
         };
         let text = plain_file::text(&file).ok()?;
-        let experiment = spec::outline(&path, &text, file.parent()?).ok()?.experiment;
+        let experiment = spec::outline(path, &text, file.parent()?).ok()?.experiment;
         Some((text, experiment))
     }
 
@@ -68,12 +141,11 @@ impl Tree<'_> {
 
     /// Which of the files that a report was made from are others now. What is not in the repository, such as a network
     /// that was made on the spot, is known by its hash alone.
-    fn stale(&self, results: &Results) -> Stale {
+    fn stale(&self, results: &Results, specification: Option<&str>) -> Stale {
         let specification = measured_specification(results).and_then(|(path, measured)| {
             // A specification that is not there any more is not what was measured.
-            let is_same = self
-                .text(&path)
-                .is_some_and(|now| now == measured || spec::measured(&now) == spec::measured(&measured));
+            let now = specification.and_then(|now| self.text(now));
+            let is_same = now.is_some_and(|now| is_same_specification(&now, &measured));
             (!is_same).then_some(path)
         });
         let mut known = Known::default();
@@ -129,6 +201,14 @@ impl Tree<'_> {
         };
         parts.into_iter().find(|(path, hash)| is_other(path, hash)).map(|(path, _)| path)
     }
+}
+
+fn is_same_specification(now: &str, measured: &str) -> bool {
+    now == measured || spec::measured(now).is_some_and(|now| Some(now) == spec::measured(measured))
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
 }
 
 /// SHA-256 of files by their paths, as far as they are there.

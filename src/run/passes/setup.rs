@@ -13,8 +13,9 @@ use experiment::Command;
 use record::SetUp;
 use worker::command::CommandError;
 
-/// Characters of what a failed command says last.
-const LONGEST_COMPLAINT: usize = 300;
+/// What a failed command says last: a compiler tells what is wrong before `make` gives up.
+const LINES: usize = 12;
+const LONGEST_LINE: usize = 300;
 
 /// Runs every `setup` once for each folder and environment.
 pub(super) struct RunSetups;
@@ -50,16 +51,20 @@ fn commands(job: &Job) -> impl Iterator<Item = &Command> {
 fn run(command: &Command, text: &str, session: &mut Session<'_>) -> Result<(), RunError> {
     // A build may take longer than any run.
     const LONGEST: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
-    let why = match session.run_command(command.process(&Command::of_shell(text)), LONGEST) {
+    let (why, log) = match session.run_command(command.process(&Command::of_shell(text)), LONGEST) {
         Ok(done) if done.status.success() => return Ok(()),
         Ok(done) => {
-            let last = done.complaint.trim().lines().last().unwrap_or_default();
-            let last: String = last.chars().take(LONGEST_COMPLAINT).collect();
-            format!("{}: {}", done.status, printable_line(&last))
+            let lines: Vec<&str> = done.complaint.lines().filter(|line| !line.trim().is_empty()).collect();
+            let cut =
+                |line: &&str| format!("\n{}", printable_line(&line.chars().take(LONGEST_LINE).collect::<String>()));
+            let last: String = lines[lines.len().saturating_sub(LINES)..].iter().map(cut).collect();
+            (done.status.to_string(), last)
         }
         Err(CommandError::Interrupted) => return Err(RunError::Interrupted),
-        Err(problem) => problem.to_string(),
+        Err(problem) => (problem.to_string(), String::new()),
     };
-    let found = format!("`setup: {}` failed: {why}", printable_line(text));
-    Err(RunError::Refused(Refusal::Found { found, remedy: "nothing was measured; run it by hand".to_owned() }))
+    // Of a revision, its name takes the place of a folder.
+    let folder = command.folder.canonicalize().unwrap_or_else(|_| command.folder.clone());
+    let found = format!("`setup: {}` failed, {why}, in {}/{log}", printable_line(text), folder.display());
+    Err(RunError::Refused(Refusal::SetUp { found }))
 }

@@ -23,7 +23,8 @@ reports/*/results.json, without a checkout.
   git bisect run perfrun diff v1.2 --remeasure --bisect
 
 --gate exits with 4 if something became worse than the specification's `gate` allows, or could not be \
-judged. A commit accepts a row with the trailer `Perfrun-Accept: CELL METRIC REASON`.")]
+judged, with 3 if nothing was measured, and with 0 if it passed or is undecided. A commit accepts a row \
+with the trailer `Perfrun-Accept: CELL METRIC REASON`; CELL and METRIC are those of the table.")]
 pub struct DiffArgs {
     /// The older side; `A...B` compares B with its merge base with A [default: the last commit].
     #[arg(value_name = "A")]
@@ -75,7 +76,7 @@ pub struct DiffArgs {
     /// error.
     #[arg(long, conflicts_with_all = ["gate", "fail_on", "allow_unjudged"])]
     pub bisect: bool,
-    /// Verdicts that fail the gate [default: worse]; implies --gate.
+    /// What fails the gate: `worse` always does, `undecided` if named; implies --gate.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub fail_on: Vec<FailOnWord>,
     /// Rows that could not be judged do not fail the gate.
@@ -110,8 +111,8 @@ pub enum PageFormat {
 pub enum FailOnWord {
     /// Worse by more than is allowed.
     Worse,
-    /// Inconclusive.
-    Inconclusive,
+    /// Perhaps worse by more than is allowed: noise hides it.
+    Undecided,
 }
 
 fn fact(text: &str) -> Result<String, String> {

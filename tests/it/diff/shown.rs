@@ -117,11 +117,11 @@ fn load_is_not_judged_by_one_of_its_modes() {
             set_runs(results, "load_ns", |_, index| Some(modes[usize::from(index % 3 == 0)] + 1e4 * index as f64));
         });
     };
-    let inconclusive = (json!("inconclusive"), json!("two_modes"));
+    let undecided = (json!("undecided"), json!("two_modes"));
     // The older side met one mode, the newer one the other; then a side met both.
     for modes in [[80e6, 80e6], [20e6, 80e6]] {
         measured(&repository, modes);
-        assert_eq!(load(&repository, &[]), inconclusive, "{modes:?}");
+        assert_eq!(load(&repository, &[]), undecided, "{modes:?}");
         let page = repository.diff(&["--all", "--metric", "load"]).expect_code(0).stdout;
         assert!(page.contains("its runs have two modes"), "{page}");
     }
@@ -130,7 +130,7 @@ fn load_is_not_judged_by_one_of_its_modes() {
     repository.0.write("experiments/x.yaml", &(SPEC.to_owned() + gate));
     repository.diff(&["--gate"]).expect_code(0);
     measured(&repository, [20e6, 20e6]);
-    assert_ne!(load(&repository, &[]), inconclusive);
+    assert_ne!(load(&repository, &[]), undecided);
 }
 
 #[test]

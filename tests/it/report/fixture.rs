@@ -380,6 +380,7 @@ pub(super) fn experiment(name: &str, axes: &Axes<'_>) -> Experiment {
         ..Variant::default()
     };
     Experiment {
+        paths: Vec::new(),
         metrics: Vec::new(),
         name: name.to_owned(),
         description: Some("Which precision and batch on this machine?".to_owned()),
@@ -433,6 +434,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
         experiment.name
     );
     Manifest {
+        sources: None,
         machines: Vec::new(),
         format: FORMAT,
         perfrun: "0.1.0".to_owned(),

@@ -68,7 +68,8 @@ pub enum ControlOutcome {
     /// They are equivalent.
     Passed,
     /// No difference was found, but it may be larger than the margin.
-    Inconclusive,
+    #[serde(alias = "inconclusive")]
+    Undecided,
     /// There are fewer common blocks than a verdict takes.
     TooFewBlocks,
     /// The interval excludes 1 and the estimate is beyond half of the margin (`W_AA_BIAS`), which chance does in 2 to 5 of
@@ -87,7 +88,7 @@ impl ControlOutcome {
             Claim::Difference => ControlOutcome::Failed,
             _ if is_biased => ControlOutcome::Biased,
             Claim::Sameness => ControlOutcome::Passed,
-            Claim::Nothing => ControlOutcome::Inconclusive,
+            Claim::Nothing => ControlOutcome::Undecided,
         }
     }
 
@@ -95,7 +96,7 @@ impl ControlOutcome {
     pub fn name(self) -> &'static str {
         match self {
             ControlOutcome::Passed => "passed",
-            ControlOutcome::Inconclusive => "inconclusive",
+            ControlOutcome::Undecided => "undecided",
             ControlOutcome::TooFewBlocks => "too_few_blocks",
             ControlOutcome::Biased => "biased",
             ControlOutcome::Failed => "failed",
@@ -141,7 +142,7 @@ impl Control {
         match self.outcome {
             ControlOutcome::Failed => Some(Code::AaFailed),
             ControlOutcome::Biased => Some(Code::AaBias),
-            ControlOutcome::Passed | ControlOutcome::Inconclusive | ControlOutcome::TooFewBlocks => None,
+            ControlOutcome::Passed | ControlOutcome::Undecided | ControlOutcome::TooFewBlocks => None,
         }
     }
 
@@ -272,7 +273,7 @@ mod tests {
             let outcome = ControlOutcome::of(verdict, Some(interval), ratio, 0.02);
             Control { outcome, ..blank() }.code()
         };
-        let found = [code(Verdict::Worse, (0.88, 0.92), 0.9), code(Verdict::Inconclusive, (0.978, 0.998), 0.985)];
+        let found = [code(Verdict::Worse, (0.88, 0.92), 0.9), code(Verdict::Undecided, (0.978, 0.998), 0.985)];
         assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), Carrier::Control.codes().collect::<Vec<_>>());
         assert_eq!(code(Verdict::Equivalent, (0.99, 1.01), 1.0), None);
     }
@@ -284,8 +285,8 @@ mod tests {
             ControlOutcome::of(verdict, interval, ratio, 0.02)
         };
         assert_eq!(of(Verdict::Equivalent, Some((0.995, 1.004)), 1.0), ControlOutcome::Passed);
-        assert_eq!(of(Verdict::Inconclusive, Some((0.9, 1.1)), 1.0), ControlOutcome::Inconclusive);
-        assert_eq!(of(Verdict::Inconclusive, None, 1.0), ControlOutcome::TooFewBlocks);
+        assert_eq!(of(Verdict::Undecided, Some((0.9, 1.1)), 1.0), ControlOutcome::Undecided);
+        assert_eq!(of(Verdict::Undecided, None, 1.0), ControlOutcome::TooFewBlocks);
         // An earlier perfrun stored that all of these passed.
         let stored = Control { outcome: ControlOutcome::Passed, ..blank() };
         assert_eq!(stored.judged_again().outcome, ControlOutcome::TooFewBlocks);
@@ -300,7 +301,7 @@ mod tests {
             confidence: 0.95,
             blocks: 2,
             margin: 0.02,
-            verdict: Verdict::Inconclusive,
+            verdict: Verdict::Undecided,
             deviation: None,
             detectable: None,
             outcome: ControlOutcome::Passed,

@@ -122,7 +122,7 @@ impl Comparison {
         match self.withheld().or(reason) {
             None => self,
             Some(withheld) => Comparison {
-                verdict: Verdict::Inconclusive,
+                verdict: Verdict::Undecided,
                 reason: Reason::Withheld(withheld),
                 more_blocks: None,
                 ..self
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(against(rated(1, 2.0)).metric, MetricReference::LATENCY);
         // With cold caches there are latencies and no rates.
         let cold = against(alone(8, 2.0));
-        assert_eq!((cold.verdict, cold.withheld()), (Verdict::Inconclusive, Some(Withheld::BatchesDiffer)));
+        assert_eq!((cold.verdict, cold.withheld()), (Verdict::Undecided, Some(Withheld::BatchesDiffer)));
     }
 
     #[test]
@@ -399,7 +399,7 @@ mod tests {
             (found.verdict, found.withheld())
         };
         assert_eq!(verdict(&|_| {}), (Verdict::Better, None));
-        let withheld = |reason| (Verdict::Inconclusive, Some(reason));
+        let withheld = |reason| (Verdict::Undecided, Some(reason));
         let warn = |code: &'static str, runs: u32| {
             move |cell: &mut CellSummary| cell.warnings = BTreeMap::from([(code.to_owned(), runs)])
         };
@@ -422,7 +422,7 @@ mod tests {
         assert_eq!((against(1.5).verdict, against(1.5).withheld()), (Verdict::Worse, None));
         for factor in [0.95, 1.0, 1.05] {
             let found = against(factor);
-            assert_eq!((found.verdict, found.withheld()), (Verdict::Inconclusive, Some(Withheld::QuickLook)));
+            assert_eq!((found.verdict, found.withheld()), (Verdict::Undecided, Some(Withheld::QuickLook)));
         }
     }
 
@@ -439,7 +439,7 @@ mod tests {
             let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
             (found.verdict, found.withheld())
         };
-        let open = (Verdict::Inconclusive, Some(Withheld::OtherLoad));
+        let open = (Verdict::Undecided, Some(Withheld::OtherLoad));
         assert_eq!((beside(4, true, &LATENCY), beside(6, true, &ITEMS)), (open, open));
         assert_eq!(beside(3, true, &LATENCY), (Verdict::Worse, None), "half of the runs are not most");
         assert_eq!(beside(6, false, &LATENCY), (Verdict::Worse, None));

@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(verdict(&after), Verdict::Equivalent);
         after[0] = true;
         after[20] = false;
-        assert_eq!(verdict(&after), Verdict::Inconclusive);
+        assert_eq!(verdict(&after), Verdict::Undecided);
         after[21..60].fill(false);
         assert_eq!(verdict(&after), Verdict::Worse);
     }

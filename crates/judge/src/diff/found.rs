@@ -122,12 +122,16 @@ pub(super) struct Found {
     pub(super) change: Option<Change>,
     /// p value of a difference beyond the margin; `None` where nothing is uncertain or there are too few runs.
     pub(super) p: Option<f64>,
+    /// Whether the candidate is shown to be worse by no more than the margin: it may be better by any amount.
+    pub(super) is_no_worse: bool,
+    /// The effect that these data find with 80 % power, relative or in points.
+    pub(super) detectable: Option<f64>,
 }
 
 impl Found {
     /// The same numbers, from which nothing follows for this reason.
     pub(super) fn open(self, reason: Reason) -> Self {
-        Found { verdict: Verdict::Inconclusive, reason, p: None, ..self }
+        Found { verdict: Verdict::Undecided, reason, p: None, is_no_worse: false, ..self }
     }
 }
 
@@ -143,6 +147,8 @@ pub(super) struct Values<'a> {
     pub(super) items: Option<Items<'a>>,
     /// Runs pair by block, and were analysed so; `None`: they were measured apart.
     pub(super) paired: Option<InterimAnalyses>,
+    /// Rows of the gate that are judged together, or 1.
+    pub(super) among: usize,
 }
 
 /// Which items each side got right, item by item.

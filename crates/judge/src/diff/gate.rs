@@ -10,23 +10,14 @@ use base::metric::{Difference, MetricReference};
 use plan::CellId;
 use statistics::Verdict;
 
-/// A verdict by which a row falls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailOn {
-    /// Worse by more than is allowed.
-    Worse,
-    /// Nobody can tell.
-    Inconclusive,
-}
-
 /// What a gate is asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gating {
     pub(super) asked: Vec<Asked>,
     /// Metrics that this version does not know, which nobody can judge.
     pub(super) unknown: Vec<String>,
-    /// By what a row falls.
-    pub fail_on: Vec<FailOn>,
+    /// What is undecided falls.
+    pub fails_undecided: bool,
     /// Rows that could not be judged do not make the gate fall.
     pub allows_unjudged: bool,
     /// Rows that somebody accepted.
@@ -43,6 +34,8 @@ pub(super) struct Asked {
     pub(super) cells: Option<HashSet<CellId>>,
     /// The older side's, which counts where the newer one asks nothing: what a commit no longer gates is gated once more.
     pub(super) is_older: bool,
+    /// What is undecided falls.
+    pub(super) fails_undecided: bool,
 }
 
 /// A row that a commit accepts: `Perfrun-Accept: CELL METRIC REASON`.
@@ -60,10 +53,12 @@ pub struct Accepted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
-    /// It is not shown to be worse by more than is allowed.
+    /// It is worse by no more than is allowed.
     Holds,
-    /// It is worse by more than is allowed.
+    /// It is worse by more than is allowed, or undecided where that is not allowed.
     Falls,
+    /// It may be worse by more than is allowed.
+    Undecided,
     /// It could not be judged.
     Unjudged,
     /// It would fall, and a commit accepts that.
@@ -82,34 +77,87 @@ pub struct GateRow {
     /// What the interval says against what is allowed; absent where nobody could judge it.
     #[schemars(with = "Option<String>")]
     pub verdict: Option<Verdict>,
-    /// p value of being worse by more, adjusted by Holm over all rows that the gate judged.
-    pub p_holm: Option<f64>,
-    /// How many rows that were.
-    pub together: usize,
+    /// The smallest worsening that would be found in four of five such gates; absent where nothing is uncertain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detectable: Option<f64>,
+    /// An end of the interval is so near to what is allowed that the same gate may end otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub is_near: bool,
     /// Why it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,
 }
 
-/// What a gate comes to.
+/// What a gate comes to; the last is the gravest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateOutcome {
+    /// Every row is worse by no more than is allowed, or accepted.
+    Passed,
+    /// No row is shown to be worse by more, and some may be.
+    Undecided,
+    /// A row is worse by more, or one that is asked for could not be judged.
+    Failed,
+}
+
+impl GateOutcome {
+    /// The stored word.
+    pub fn name(self) -> &'static str {
+        match self {
+            GateOutcome::Passed => "passed",
+            GateOutcome::Undecided => "undecided",
+            GateOutcome::Failed => "failed",
+        }
+    }
+}
+
+/// What a gate comes to, and of how many rows.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gated {
-    /// It fell.
-    pub is_fallen: bool,
+    /// Whether it holds.
+    pub outcome: GateOutcome,
+    /// Rows with an interval of their own: each has its share of the level (Bonferroni, method 6.8).
+    pub together: usize,
     /// Rows of the older side that it asks for.
     pub asked: usize,
     /// Those that could be judged.
     pub judged: usize,
     /// Those that fell.
     pub fell: usize,
+    /// Those that may be worse by more than is allowed.
+    pub undecided: usize,
     /// Those that fell or could not be judged, and that a commit accepts.
     pub accepted: usize,
     /// Rows that the older side does not have.
     pub new: usize,
     /// Gated metrics that no row has.
     pub without_rows: Vec<String>,
+    /// Accepted lines (`CELL METRIC`) that name no row of the gate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub accepts_nothing: Vec<String>,
     /// Rows that could not be judged were allowed.
     pub allows_unjudged: bool,
+}
+
+impl Gated {
+    /// Of one report on both sides, whose files are those that were measured: nothing can have become worse.
+    pub(super) fn of_the_same(gating: &Gating) -> Self {
+        Gated {
+            outcome: GateOutcome::Passed,
+            together: 0,
+            asked: 0,
+            judged: 0,
+            fell: 0,
+            undecided: 0,
+            accepted: 0,
+            new: 0,
+            without_rows: Vec::new(),
+            accepts_nothing: Vec::new(),
+            allows_unjudged: gating.allows_unjudged,
+        }
+    }
 }
 
 impl Gating {
@@ -125,9 +173,10 @@ impl Gating {
             .collect();
         unknown.dedup();
         if asked.is_empty() && unknown.is_empty() {
-            asked.push(Asked { metric: MetricReference::LATENCY, worse_by: None, cells: None, is_older: false });
+            let metric = MetricReference::LATENCY;
+            asked.push(Asked { metric, worse_by: None, cells: None, is_older: false, fails_undecided: false });
         }
-        Gating { asked, unknown, fail_on: vec![FailOn::Worse], allows_unjudged: false, accepted: Vec::new() }
+        Gating { asked, unknown, fails_undecided: false, allows_unjudged: false, accepted: Vec::new() }
     }
 
     /// What it asks for.
@@ -140,6 +189,7 @@ impl Asked {
     /// `None` for a metric of a later version.
     fn of(gate: &GateAsked, is_older: bool) -> Option<Self> {
         let cells = gate.cells.as_ref().map(|cells| cells.iter().copied().collect());
-        Some(Asked { metric: gate.metric.parse().ok()?, worse_by: Some(gate.worse_by), cells, is_older })
+        let (metric, worse_by) = (gate.metric.parse().ok()?, Some(gate.worse_by));
+        Some(Asked { metric, worse_by, cells, is_older, fails_undecided: gate.fails_undecided })
     }
 }

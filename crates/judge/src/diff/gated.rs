@@ -4,18 +4,18 @@
 
 use std::collections::HashMap;
 
-use super::found::Reason;
-use super::gate::{Accepted, Asked, FailOn, GateRow, Gated, Gating, Held};
+use super::found::{Found, Reason};
+use super::gate::{Accepted, Asked, GateOutcome, GateRow, Gated, Gating, Held};
 use super::rows::{Row, Sides};
 use super::{DiffOptions, Side};
-use crate::results::Cell;
-use base::metric::{Difference, MetricReference};
+use base::metric::{Difference, Direction, MetricReference};
+use experiment::{Axis, telling_axes};
 use plan::CellId;
-use statistics::Verdict;
-use statistics::multiplicity::{LEVEL, holm};
 use statistics::unpaired::SessionSpread;
 
 /// Judges every row that the gate asks for, and notes in it what was found.
+///
+/// The rows are one question: each has an interval of its share of the level, which is the one that is shown (method 6.8).
 pub(super) fn judge(
     rows: &mut [Row],
     baseline: &Side,
@@ -30,83 +30,89 @@ pub(super) fn judge(
     };
     let (before, after) = (cells(baseline), cells(candidate));
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
-    let mut weighed = Vec::new();
-    for (index, row) in rows.iter_mut().enumerate() {
+    let pair = |row: &Row| {
+        let (from, to) = (before.get(&row.cell)?, after.get(&row.cell)?);
+        Some((&baseline.results.cells[*from], &candidate.results.cells[*to]))
+    };
+    let is_uncertain = |row: &&Row| {
+        let asked = gating.of_row(row).filter(|asked| is_weighed(row, asked, is_quick));
+        let margin = asked.and_then(|asked| asked.worse_by).unwrap_or(row.margin);
+        let judged = || sides.judge(pair(row)?, row.metric, margin, 1)?.p;
+        asked.is_some() && judged().is_some()
+    };
+    let together = rows.iter().filter(is_uncertain).count();
+    for row in rows.iter_mut() {
         let Some(asked) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
             continue;
         };
         let worse_by = asked.worse_by.unwrap_or(row.margin);
-        let pair = before.get(&row.cell).zip(after.get(&row.cell));
-        let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
-        let (outcome, verdict, tested) = outcome(row, pair, &sides, asked, gating, is_quick);
-        weighed.extend(tested.map(|tested| (index, tested)));
-        row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });
-    }
-    adjust(rows, &weighed, gating);
-    accept(rows, gating);
-    count(rows, gating)
-}
-
-/// What a row comes to before many of them are weighed together, and the p value that counts among them.
-fn outcome(
-    row: &Row,
-    pair: Option<(&Cell, &Cell)>,
-    sides: &Sides<'_>,
-    asked: &Asked,
-    gating: &Gating,
-    is_quick: bool,
-) -> (Held, Option<Verdict>, Option<Tested>) {
-    if matches!(row.reason, Reason::New | Reason::Gained { .. }) {
-        return (Held::New, None, None);
-    }
-    if is_quick || !row.reason.is_judged() {
-        return (Held::Unjudged, None, None);
-    }
-    if row.reason == Reason::Unchanged {
-        return (Held::Holds, row.verdict, None);
-    }
-    // A number of milliseconds says nothing of a rate.
-    if asked.is_foreign_to(row) {
-        return (Held::Unjudged, None, None);
-    }
-    let found = pair.and_then(|(from, to)| sides.judge(from, to, row.metric, asked.worse_by.unwrap_or(row.margin)));
-    let Some(found) = found else { return (Held::Unjudged, None, None) };
-    let is_worse = found.verdict.is_regression();
-    let falls = is_worse && gating.fail_on.contains(&FailOn::Worse)
-        || found.verdict.is_open() && gating.fail_on.contains(&FailOn::Inconclusive);
-    let tested = found.p.map(|p| Tested { p, is_worse });
-    (if falls { Held::Falls } else { Held::Holds }, Some(found.verdict), tested)
-}
-
-/// A row among those that are weighed together.
-#[derive(Clone, Copy)]
-struct Tested {
-    p: f64,
-    /// It falls for being worse, not for being open.
-    is_worse: bool,
-}
-
-/// A row that is worse falls only if chance hardly makes one of so many look so (Holm 1979).
-fn adjust(rows: &mut [Row], tested: &[(usize, Tested)], gating: &Gating) {
-    let is_open_enough = gating.fail_on.contains(&FailOn::Inconclusive);
-    let raw: Vec<f64> = tested.iter().map(|(_, tested)| tested.p).collect();
-    let Some(adjusted) = holm(&raw) else { return };
-    for ((index, tested), p) in tested.iter().zip(adjusted) {
-        let Some(gate) = rows[*index].gate.as_mut() else { continue };
-        gate.p_holm = Some(p);
-        gate.together = raw.len();
-        // Where what is open falls, so does what may be chance.
-        if gate.outcome == Held::Falls && tested.is_worse && p > LEVEL && !is_open_enough {
-            gate.outcome = Held::Holds;
+        let judged = |margin: Difference| sides.judge(pair(row)?, row.metric, margin, together);
+        let (outcome, found) = match is_weighed(row, asked, is_quick) {
+            true => (Held::Unjudged, judged(worse_by)),
+            false => (outcome_unseen(row, is_quick), None),
+        };
+        let shown = found.as_ref().and_then(|_| judged(row.margin));
+        let fails_undecided = gating.fails_undecided || asked.fails_undecided;
+        let mut gate = GateRow { worse_by, outcome, verdict: None, detectable: None, is_near: false, accepted: None };
+        if let Some(found) = found {
+            gate.outcome = held(&found, fails_undecided);
+            gate.is_near = is_near(&found, worse_by, row.metric.metric.direction);
+            (gate.verdict, gate.detectable) = (Some(found.verdict), found.detectable);
+        } else if row.reason == Reason::Unchanged {
+            gate.verdict = row.verdict;
         }
+        if let Some(shown) = shown {
+            (row.verdict, row.reason, row.change) = (Some(shown.verdict), shown.reason, shown.change);
+        }
+        row.gate = Some(gate);
     }
+    accept(rows, gating);
+    count(rows, gating, together)
+}
+
+/// Whether numbers decide about the row. A number of milliseconds says nothing of a rate.
+fn is_weighed(row: &Row, asked: &Asked, is_quick: bool) -> bool {
+    !is_quick && row.reason.is_judged() && row.reason != Reason::Unchanged && !asked.is_foreign_to(row)
+}
+
+/// What a row comes to of which no numbers decide.
+fn outcome_unseen(row: &Row, is_quick: bool) -> Held {
+    match row.reason {
+        Reason::New | Reason::Gained { .. } => Held::New,
+        Reason::Unchanged if !is_quick => Held::Holds,
+        _ => Held::Unjudged,
+    }
+}
+
+fn held(found: &Found, fails_undecided: bool) -> Held {
+    match (found.verdict.is_regression(), found.is_no_worse) {
+        (true, _) => Held::Falls,
+        (false, true) => Held::Holds,
+        (false, false) if fails_undecided => Held::Falls,
+        (false, false) => Held::Undecided,
+    }
+}
+
+/// Whether the end of the interval that decided is nearer to what is allowed than half the interval's width.
+fn is_near(found: &Found, allowed: Difference, direction: Direction) -> bool {
+    let (Difference::Relative(allowed), Some(change)) = (allowed, &found.change) else { return false };
+    let Some(interval) = change.interval().filter(|_| !change.is_in_points) else { return false };
+    // The margin is one of ratios, to whichever side is worse.
+    let (nearest, bound) = match (direction == Direction::HigherIsBetter, found.verdict.is_regression()) {
+        (false, true) => (interval.low, allowed),
+        (false, false) => (interval.high, allowed),
+        (true, true) => (interval.high, (1.0 + allowed).recip() - 1.0),
+        (true, false) => (interval.low, (1.0 + allowed).recip() - 1.0),
+    };
+    (nearest - bound).abs() < interval.half_width() && (found.verdict.is_regression() || found.is_no_worse)
 }
 
 fn accept(rows: &mut [Row], gating: &Gating) {
+    let axes = telling_axes(rows.iter().map(|row| &row.names));
     for row in rows {
-        let accepted = gating.acceptance(row).map(|accepted| accepted.reason.clone());
+        let accepted = gating.acceptance(row, &axes).map(|accepted| accepted.reason.clone());
         if let Some((gate, reason)) = row.gate.as_mut().zip(accepted)
-            && matches!(gate.outcome, Held::Falls | Held::Unjudged)
+            && matches!(gate.outcome, Held::Falls | Held::Undecided | Held::Unjudged)
         {
             gate.outcome = Held::Accepted;
             gate.accepted = Some(reason);
@@ -114,24 +120,35 @@ fn accept(rows: &mut [Row], gating: &Gating) {
     }
 }
 
-fn count(rows: &[Row], gating: &Gating) -> Gated {
+fn count(rows: &[Row], gating: &Gating, together: usize) -> Gated {
     let of =
         |outcome: Held| rows.iter().filter_map(|row| row.gate.as_ref()).filter(|gate| gate.outcome == outcome).count();
-    let (holds, fell, unjudged) = (of(Held::Holds), of(Held::Falls), of(Held::Unjudged));
+    let (holds, fell, undecided, unjudged) =
+        (of(Held::Holds), of(Held::Falls), of(Held::Undecided), of(Held::Unjudged));
     let accepted = of(Held::Accepted);
-    let judged = holds + fell + accepted;
+    let judged = holds + fell + undecided + accepted;
     let without_rows = gating.without_rows(rows);
     // Where the older side has nothing, there is nothing to become worse than.
     let new = of(Held::New);
     let is_blind = (judged == 0 && new == 0) || unjudged > 0 || !without_rows.is_empty();
+    let outcome = if fell > 0 || (is_blind && !gating.allows_unjudged) {
+        GateOutcome::Failed
+    } else if undecided > 0 {
+        GateOutcome::Undecided
+    } else {
+        GateOutcome::Passed
+    };
     Gated {
-        is_fallen: fell > 0 || (is_blind && !gating.allows_unjudged),
+        outcome,
+        together,
         asked: judged + unjudged,
         judged,
         fell,
+        undecided,
         accepted,
         new,
         without_rows,
+        accepts_nothing: gating.accepts_nothing(rows),
         allows_unjudged: gating.allows_unjudged,
     }
 }
@@ -171,11 +188,18 @@ impl Gating {
         found
     }
 
-    fn acceptance(&self, row: &Row) -> Option<&Accepted> {
-        let path = row.path();
+    /// The line that accepts a row: by what tables call its cell, by its whole path, or by its id.
+    fn acceptance(&self, row: &Row, axes: &[Axis]) -> Option<&Accepted> {
+        let cells = [row.names.on(axes), row.path(), row.cell.to_string()];
         let metrics = [row.asked.to_string(), row.metric.to_string()];
-        self.accepted
-            .iter()
-            .find(|it| (it.cell == path || it.cell == row.cell.to_string()) && metrics.contains(&it.metric))
+        self.accepted.iter().find(|it| cells.contains(&it.cell) && metrics.contains(&it.metric))
+    }
+
+    /// Lines that name no row that is gated.
+    fn accepts_nothing(&self, rows: &[Row]) -> Vec<String> {
+        let axes = telling_axes(rows.iter().map(|row| &row.names));
+        let gated = || rows.iter().filter(|row| row.gate.is_some());
+        let is_idle = |line: &&Accepted| !gated().any(|row| self.acceptance(row, &axes) == Some(*line));
+        self.accepted.iter().filter(is_idle).map(|line| format!("{} {}", line.cell, line.metric)).collect()
     }
 }

@@ -18,19 +18,21 @@ mod score;
 mod unusable;
 mod verdict;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::results::{ControlOutcome, Results, beside, schema_of};
-use experiment::Grade;
+use crate::results::{Cell, ControlOutcome, FailureSeen, Results, beside, schema_of};
+use base::metric::{CPU_TIME, MetricReference};
+use experiment::{AxisMap, Grade};
+use plan::CellId;
 
 pub use claims::{Claim, Standing, standing};
 pub use facts::{Changed, Changes, changes};
 pub use found::{Change, Reason, Unmeasured};
 pub use frame::frames_differ;
-pub use gate::{Accepted, FailOn, GateRow, Gated, Gating, Held};
+pub use gate::{Accepted, GateOutcome, GateRow, Gated, Gating, Held};
 pub use options::{DiffOptions, MarginOverride, Spreads};
 pub use paired::{PairedCell, PairedMeasurement, UnmeasuredCell, sides};
 pub use rows::Row;
@@ -43,8 +45,9 @@ pub const FORMAT: u32 = 1;
 pub struct Printed<'a> {
     /// Version of this form: 1.
     pub format: u32,
-    /// The gate fell, or an error ended the comparison; null where no gate was asked.
-    pub is_fallen: Option<bool>,
+    /// What the gates of all experiments come to, an error that ended the comparison among them; null where no gate was asked,
+    /// or nothing was measured.
+    pub gate: Option<GateOutcome>,
     /// Why nothing was compared; null where something was.
     pub nothing: Option<String>,
     /// Every experiment that both sides have.
@@ -87,7 +90,8 @@ pub struct Stale {
 impl Stale {
     /// The paths of what is not what was measured.
     fn files(&self) -> Vec<String> {
-        self.specification.iter().chain(self.models.values()).chain(self.variants.values()).cloned().collect()
+        let all = self.specification.iter().chain(self.models.values()).chain(self.variants.values());
+        all.cloned().collect::<BTreeSet<String>>().into_iter().collect()
     }
 }
 
@@ -116,6 +120,24 @@ pub struct SideSeen {
     pub unmeasured: Vec<String>,
 }
 
+/// Runs of a cell of one side that failed in the same way.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SideFailure {
+    /// What headings call the side.
+    pub side: String,
+    /// Id of the cell.
+    pub cell: CellId,
+    /// Its names by axis.
+    #[serde(flatten)]
+    #[schemars(schema_with = "crate::results::names_schema")]
+    pub names: AxisMap<String>,
+    /// Why, and how many runs.
+    #[serde(flatten)]
+    pub failure: FailureSeen,
+    /// Runs of the cell, those that failed among them.
+    pub of: u32,
+}
+
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Diff {
@@ -136,20 +158,36 @@ pub struct Diff {
     pub blocks: Option<usize>,
     /// How the controls of a record of both sides ended: `passed`, `failed`, `biased`.
     pub controls: Vec<ControlOutcome>,
+    /// Runs that failed, of the older side first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub failures: Vec<SideFailure>,
     /// Each metric of each cell that a side has, those of both sides in the order of the candidate's plan.
     pub rows: Vec<Row>,
     /// Speed-ups against each side's own baseline, where neither machine nor settings need be the same.
     pub claims: Vec<Claim>,
     /// Whether the gate holds; absent where none was asked for.
     pub gate: Option<Gated>,
+    /// Both sides are one report, of what both have: there is nothing to compare.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pub is_same_report: bool,
+    /// Metrics of which every row is shown.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub shown: Vec<MetricReference>,
 }
 
 /// Compares two results of one experiment.
 pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
-    let pairs = pairing::pair(&baseline.results, &candidate.results);
+    let is_same = terms.paired.is_none() && is_same_report(baseline, candidate);
+    let pairs = if is_same { Vec::new() } else { pairing::pair(&baseline.results, &candidate.results) };
     let spread = terms.spread(&baseline.results, &candidate.results);
     let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
-    let gate = terms.gating.as_ref().map(|gating| gated::judge(&mut rows, baseline, candidate, gating, terms, spread));
+    let gate = terms.gating.as_ref().map(|gating| match is_same {
+        true => Gated::of_the_same(gating),
+        false => gated::judge(&mut rows, baseline, candidate, gating, terms, spread),
+    });
     Diff {
         experiment: candidate.results.experiment.clone(),
         baseline: baseline.seen(),
@@ -162,10 +200,28 @@ pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
             Some(_) => candidate.results.controls.iter().map(|control| control.outcome).collect(),
             None => Vec::new(),
         },
+        failures: if is_same {
+            Vec::new()
+        } else {
+            [baseline, candidate].into_iter().flat_map(Side::failures).collect()
+        },
         rows,
-        claims: claims::claims(baseline, candidate),
+        claims: if is_same { Vec::new() } else { claims::claims(baseline, candidate) },
         gate,
+        is_same_report: is_same,
+        shown: match terms.metrics.as_slice() {
+            [] if terms.of_commands => vec![MetricReference::LATENCY, MetricReference::of(&CPU_TIME)],
+            [] => vec![MetricReference::LATENCY],
+            asked => asked.to_vec(),
+        },
     }
+}
+
+/// Whether both sides are one record, and still what was measured: numbers compared with themselves say nothing.
+fn is_same_report(baseline: &Side, candidate: &Side) -> bool {
+    let record = &baseline.results.record;
+    let is_fresh = |side: &Side| side.stale == Stale::default();
+    !record.is_empty() && *record == candidate.results.record && is_fresh(baseline) && is_fresh(candidate)
 }
 
 fn most_blocks(results: &Results) -> usize {
@@ -173,6 +229,22 @@ fn most_blocks(results: &Results) -> usize {
 }
 
 impl Side {
+    /// What failed on it.
+    fn failures(&self) -> impl Iterator<Item = SideFailure> {
+        let of_cell = |cell: &'_ Cell| {
+            let of = cell.completed + cell.failed;
+            let one = |failure: &FailureSeen| SideFailure {
+                side: self.name.clone(),
+                cell: cell.id,
+                names: cell.names.clone(),
+                failure: failure.clone(),
+                of,
+            };
+            cell.failures.iter().map(one).collect::<Vec<_>>()
+        };
+        self.results.cells.iter().flat_map(of_cell)
+    }
+
     pub fn seen(&self) -> SideSeen {
         let results = &self.results;
         SideSeen {

@@ -9,8 +9,8 @@ use crate::compare::unpaired::assumed_spread;
 use crate::results::{Results, Rules};
 use crate::summary::CONFIDENCE;
 use base::metric::{
-    ACCURACY_TOP1, ACCURACY_TOP5, DEVICE_MEMORY, Difference, Direction, LOAD, MAE, MODEL_SIZE, Metric, MetricReference,
-    PEAK_RSS, R2, RMSE, Unit,
+    ACCURACY_TOP1, ACCURACY_TOP5, CPU_TIME, DEVICE_MEMORY, Difference, Direction, LOAD, MAE, MODEL_SIZE, Metric,
+    MetricReference, PEAK_RSS, R2, RMSE, Unit,
 };
 use experiment::{Grade, QUICK_MARGIN};
 use plan::CellId;
@@ -63,6 +63,8 @@ pub struct DiffOptions {
     pub spreads: Spreads,
     /// What has to hold; `None`: nothing was asked.
     pub gating: Option<Gating>,
+    /// Commands were measured, whose processor time stands beside latency: other programs change it less.
+    pub of_commands: bool,
 }
 
 impl DiffOptions {
@@ -74,8 +76,10 @@ impl DiffOptions {
         let usual = || {
             let [p95, _] = MetricReference::TAILS;
             let own = self.own.iter().filter(|metric| metric.direction != Direction::Neutral);
+            let cpu_time = self.of_commands.then_some(MetricReference::of(&CPU_TIME));
             [MetricReference::LATENCY, p95]
                 .into_iter()
+                .chain(cpu_time)
                 .chain(COMPARED)
                 .chain(own.map(|metric| MetricReference::of(metric)))
         };

@@ -44,7 +44,7 @@ pub struct Row {
     pub change: Option<Change>,
     /// Differences of no interest.
     pub margin: Difference,
-    /// `better`, `worse`, `equivalent`, `inconclusive`, or `incomparable` where the numbers may not be compared.
+    /// `better`, `worse`, `equivalent`, `undecided`, or `incomparable` where the numbers may not be compared.
     #[serde(serialize_with = "verdict_word")]
     #[schemars(with = "String")]
     pub verdict: Option<Verdict>,
@@ -135,13 +135,13 @@ impl<'a> Sides<'a> {
         [from.is_some_and(|cell| before.stale(cell).is_some()), to.is_some_and(|cell| after.stale(cell).is_some())]
     }
 
-    /// Judges a metric that both sides have, at this margin.
+    /// Judges a metric that both sides have, at this margin, `among` so many rows of a gate.
     pub(super) fn judge(
         &self,
-        from: &Cell,
-        to: &Cell,
+        (from, to): (&Cell, &Cell),
         reference: MetricReference,
         margin: Difference,
+        among: usize,
     ) -> Option<Found> {
         let column = reference.column();
         let (before, after) = (from.metrics.get(&column)?, to.metrics.get(&column)?);
@@ -153,7 +153,7 @@ impl<'a> Sides<'a> {
         let items = items.filter(is_same).map(|(baseline, candidate)| Items { baseline, candidate });
         let spread = self.spread_of(to.id, reference, &column);
         let paired = self.terms.paired.as_ref().map(|paired| paired.analyses);
-        let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired };
+        let values = Values { baseline: from, candidate: to, reference, from: before, to: after, items, paired, among };
         let found = values.judge(margin, spread)?;
         let has_modes = reference.metric.name == LOAD.name && values.have_two_modes();
         Some(if has_modes { found.open(Reason::TwoModes) } else { found })
@@ -353,7 +353,7 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
         }
         return;
     }
-    let Some(found) = sides.judge(from, to, row.metric, row.margin) else { return };
+    let Some(found) = sides.judge((from, to), row.metric, row.margin, 1) else { return };
     row.change = found.change;
     if is_unchanged {
         return;
@@ -361,7 +361,7 @@ fn judged(sides: &Sides<'_>, (from, to): (&Cell, &Cell), row: &mut Row, is_uncha
     row.p = found.p;
     (row.verdict, row.reason) = match found {
         Found { verdict, .. } if is_quick && !verdict.is_difference() => {
-            (Some(Verdict::Inconclusive), Reason::Withheld { why: Withheld::QuickLook })
+            (Some(Verdict::Undecided), Reason::Withheld { why: Withheld::QuickLook })
         }
         Found { verdict, reason, .. } => (Some(verdict), reason),
     };

@@ -3,10 +3,11 @@
 use super::DiffOptions;
 use super::found::{Change, Found, Reason, Values};
 use crate::compare::score::{ScoreDifference, p_beyond};
-use base::metric::{Difference, Unit};
+use base::metric::{Difference, Direction, Unit};
 use statistics::Claim;
 use statistics::distribution::normal_quantile;
 use statistics::interval::Interval;
+use statistics::multiplicity::confidence_among;
 use statistics::unpaired::SessionSpread;
 
 /// Judges a score by the interval of its difference.
@@ -16,7 +17,10 @@ pub(super) fn judge(values: &Values<'_>, margin: Difference) -> Option<Found> {
 
 /// The same of sides whose sessions differ by so much of the larger value: added to the half width in squares.
 pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: SessionSpread) -> Option<Found> {
-    let quantile = normal_quantile(f64::midpoint(1.0, DiffOptions::CONFIDENCE));
+    let quantile_of = |confidence: f64| normal_quantile(f64::midpoint(1.0, confidence));
+    let quantile = quantile_of(confidence_among(DiffOptions::CONFIDENCE, values.among));
+    // Intervals of scores come at the usual confidence.
+    let wider = quantile / quantile_of(DiffOptions::CONFIDENCE);
     let more = quantile * spread.sigma * values.from.value.abs().max(values.to.value.abs());
     let known = match values.items {
         Some(items) => ScoreDifference::on_the_same_items(items.baseline, items.candidate)?,
@@ -27,8 +31,8 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
     };
     let difference = known.difference;
     let interval = known.interval.map(|interval| Interval {
-        low: difference - (difference - interval.low).hypot(more),
-        high: difference + (interval.high - difference).hypot(more),
+        low: difference - (wider * (difference - interval.low)).hypot(more),
+        high: difference + (wider * (interval.high - difference)).hypot(more),
     });
     let margin = margin.absolute_of(values.from.value);
     let direction = values.reference.metric.direction;
@@ -49,5 +53,11 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
         high: interval.map(|interval| scaled(interval.high)),
         is_in_points,
     });
-    Some(Found { verdict, reason, change, p: known.worse(direction).and_then(|worse| p_beyond(worse, margin)) })
+    let worst = |interval: Interval| match direction {
+        Direction::HigherIsBetter => -interval.low,
+        Direction::LowerIsBetter | Direction::Neutral => interval.high,
+    };
+    let is_no_worse = verdict.is_no_worse() || interval.is_some_and(|interval| worst(interval) <= margin);
+    let p = known.worse(direction).and_then(|worse| p_beyond(worse, margin));
+    Some(Found { verdict, reason, change, p, is_no_worse, detectable: None })
 }

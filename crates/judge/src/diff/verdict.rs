@@ -9,6 +9,7 @@ use crate::results::{Cell, Estimated};
 use base::metric::{Difference, Direction, Unit};
 use statistics::interim::InterimAnalyses;
 use statistics::interval::Interval;
+use statistics::multiplicity::confidence_among;
 use statistics::paired::compare_paired;
 use statistics::planning::MINIMUM_RUNS;
 use statistics::unpaired::SessionSpread;
@@ -45,7 +46,8 @@ impl Values<'_> {
         let Some(analyses) = self.paired else { return score::judge_apart(self, margin, spread) };
         let direction = sign(self.reference.metric.direction);
         let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
-        let found = compare_paired(&worse, margin.absolute_of(self.from.value), analyses.analysis_of(worse.len()))?;
+        let margin = margin.absolute_of(self.from.value);
+        let found = compare_paired(&worse, margin, analyses.analysis_of(worse.len()).among(self.among))?;
         let ends = found.interval.map(|interval| {
             let ends = [direction * interval.low, direction * interval.high];
             [ends[0].min(ends[1]), ends[0].max(ends[1])]
@@ -57,7 +59,15 @@ impl Values<'_> {
             is_in_points: true,
         };
         let reason = reason(found.verdict, found.interval, None);
-        Some(Found { verdict: found.verdict, reason, change: Some(change), p: found.p() })
+        let is_no_worse = found.is_no_worse();
+        Some(Found {
+            verdict: found.verdict,
+            reason,
+            change: Some(change),
+            p: found.p(),
+            is_no_worse,
+            detectable: None,
+        })
     }
 
     fn has_zeros(&self) -> bool {
@@ -86,7 +96,14 @@ impl Values<'_> {
             high: None,
             is_in_points: false,
         });
-        Found { verdict, reason: reason(verdict, None, None), change, p: None }
+        Found {
+            verdict,
+            reason: reason(verdict, None, None),
+            change,
+            p: None,
+            is_no_worse: worse <= beyond,
+            detectable: None,
+        }
     }
 
     /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
@@ -94,7 +111,8 @@ impl Values<'_> {
         let direction = self.reference.metric.direction;
         let ratio = |[from, to]: [f64; 2]| sign(direction) * (to.ln() - from.ln());
         let logs: Vec<f64> = self.blocks().into_iter().map(ratio).filter(|log| log.is_finite()).collect();
-        let found = compare_paired(&logs, margin.relative_to(self.from.value), analyses.analysis_of(logs.len()))?;
+        let analysis = analyses.analysis_of(logs.len()).among(self.among);
+        let found = compare_paired(&logs, margin.relative_to(self.from.value), analysis)?;
         Some(told(&found, direction))
     }
 
@@ -117,7 +135,7 @@ impl Values<'_> {
         let (from, to) = (runs(self.baseline), runs(self.candidate));
         let direction = self.reference.metric.direction;
         let margin = margin.relative_to(self.from.value);
-        let terms = (margin, DiffOptions::CONFIDENCE);
+        let terms = (margin, confidence_among(DiffOptions::CONFIDENCE, self.among));
         let found = compare_unpaired_values(&from, &to, direction, terms, spread, false)?;
         Some(told(&found, direction))
     }
@@ -130,6 +148,8 @@ fn told(found: &LogRatio, direction: Direction) -> Found {
         reason: reason(found.verdict, found.interval, found.detectable_effect),
         change: Some(change(found.theta, found.interval, direction)),
         p: found.p(),
+        is_no_worse: found.is_no_worse(),
+        detectable: found.detectable_effect,
     }
 }
 

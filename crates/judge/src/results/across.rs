@@ -39,7 +39,7 @@ pub struct AcrossMachines {
 /// A verdict, and where it holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
-    /// What may be claimed; where nothing may, `inconclusive`.
+    /// What may be claimed; where nothing may, `undecided`.
     #[schemars(with = "String", description = format!("{}.", Verdict::listed()))]
     pub verdict: Verdict,
     /// The machines.

@@ -166,6 +166,7 @@ pub fn gates(experiment: &Experiment, plan: &Plan) -> Vec<GateAsked> {
         GateAsked {
             metric: gate.metric.key(),
             worse_by: gate.worse_by,
+            fails_undecided: gate.fails_undecided,
             cells: (!gate.of.0.is_empty()).then(|| cells.map(|cell| cell.id).collect()),
         }
     };

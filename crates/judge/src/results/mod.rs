@@ -319,6 +319,9 @@ pub struct GateAsked {
     pub metric: String,
     /// By how much it may be worse.
     pub worse_by: Difference,
+    /// The gate fails where that is undecided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fails_undecided: bool,
     /// Ids of the cells that it speaks of; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cells: Option<Vec<CellId>>,

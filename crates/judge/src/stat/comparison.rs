@@ -282,7 +282,7 @@ mod tests {
         let wave = |level: f64| -> Vec<f64> { (0..200).map(|k| level + (f64::from(k) / 20.0).sin()).collect() };
         let (one, other) = (wave(10.0), wave(13.0));
         let found = compared(&series(&one), &series(&other), &terms(false));
-        assert_eq!(found.verdict, Verdict::Inconclusive);
+        assert_eq!(found.verdict, Verdict::Undecided);
         assert!(found.reason == Reason::Dependent && found.effective.unwrap()[0] < 100.0);
         // What both sides of a pair share is no matter.
         let noise = |k: usize| 1.0 + 1e-4 * (k * k * 37 % 101) as f64;
@@ -294,7 +294,7 @@ mod tests {
         let other: Vec<f64> = other.iter().rev().copied().collect();
         let found = compared(&series(&one), &series(&other), &terms(true));
         assert!(matches!(found.effective.as_deref(), Some([pairs]) if *pairs < 20.0), "{found:?}");
-        assert!(found.low.unwrap() > 1.02 && found.verdict == Verdict::Inconclusive, "{found:?}");
+        assert!(found.low.unwrap() > 1.02 && found.verdict == Verdict::Undecided, "{found:?}");
     }
 
     #[test]
@@ -309,10 +309,10 @@ mod tests {
             assert_eq!(against(1.1, paired, 9), (Verdict::Worse, Reason::BeyondMargin));
             assert_eq!(against(0.9, paired, 9), (Verdict::Better, Reason::BeyondMargin));
             assert_eq!(against(1.001, paired, 9), (Verdict::Equivalent, Reason::WithinMargin));
-            assert_eq!(against(1.1, paired, 4), (Verdict::Inconclusive, Reason::TooFew));
+            assert_eq!(against(1.1, paired, 4), (Verdict::Undecided, Reason::TooFew));
         }
         let found = compared(&series(&BASE), &series(&[0.0; 9]), &terms(true));
-        assert_eq!((found.verdict, found.reason, found.ratio), (Verdict::Inconclusive, Reason::NotPositive, None));
+        assert_eq!((found.verdict, found.reason, found.ratio), (Verdict::Undecided, Reason::NotPositive, None));
     }
 
     #[test]

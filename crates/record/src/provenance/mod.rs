@@ -109,6 +109,7 @@ pub const FIELDS: &[Field] = &[
     of("specification", Subject, specification, "path, text and overrides of the specification, and the SHA-256 of its parsed and canonical form"),
     of("models", Subject, models, "each model: path, SHA-256, size, parameters, versions of its operator sets, nodes by operator, and what one inference costs by input").by("name"),
     of("commands", Subject, commands, "each command in place of a model: name, line, and what is run before it; absent with models"),
+    of("sources", Subject, |manifest| json!(manifest.sources), "what commands run: the tracked files of the project by their contents, and what the specification lists of them (`paths`); absent with models, and without git"),
     of("files", Subject, files, "files of variants that do not run the model's own file: SHA-256, origin, version of the converter"),
     of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by("model"),
     of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Sentence, reason, tables};
+use super::{Sentence, reason, summary, tables};
 use crate::page::{TestCase, TestOutcome};
 use crate::{ReportError, fill_template};
 use judge::diff::{Diff, Held, Reason, Row, Unmeasured};
@@ -27,15 +27,33 @@ pub struct Experiments<'a> {
 pub fn junit(
     diffs: &[Diff],
     alone: &Experiments<'_>,
-    nothing: Option<(&Sentence, bool)>,
+    nothing: Option<(&Sentence, &str, bool)>,
 ) -> Result<String, ReportError> {
-    let rows = diffs.iter().flat_map(|diff| diff.rows.iter().map(|row| of_row(diff, row)).chain(without_rows(diff)));
-    let case =
+    let of = |diff: &'_ Diff| -> Vec<TestCase> {
+        let same = diff.is_same_report.then(|| TestCase {
+            class: diff.experiment.clone(),
+            name: "same report on both sides".to_owned(),
+            seconds: None,
+            outcome: TestOutcome::Passed,
+            message: None,
+        });
+        let failed = diff.failures.iter().zip(summary::failures(diff));
+        let failed = failed.map(|(of, told)| {
+            let name = format!("runs of {} on {}", tables::Names::of(diff).name(&of.names), of.side);
+            let log = if told.log.is_empty() { String::new() } else { format!("\n{}", told.log) };
+            case(diff.experiment.clone(), name, false, told.text + &log)
+        });
+        diff.rows.iter().map(|row| of_row(diff, row)).chain(without_rows(diff)).chain(same).chain(failed).collect()
+    };
+    let rows = diffs.iter().flat_map(of);
+    let of_experiment =
         |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
-    let gone = alone.gone.iter().map(|name| case(name, alone.is_gone, "only on the older side".to_owned()));
-    let new = alone.new.iter().map(|name| case(name, false, "only on the newer side".to_owned()));
-    let nothing =
-        nothing.into_iter().map(|(why, is_error)| case("perfrun", is_error, format!("{}: {}", why.lead, why.text)));
+    let gone = alone.gone.iter().map(|name| of_experiment(name, alone.is_gone, "only on the older side".to_owned()));
+    let new = alone.new.iter().map(|name| of_experiment(name, false, "only on the newer side".to_owned()));
+    let nothing = nothing.map(|(why, log, is_error)| {
+        let log = if log.is_empty() { String::new() } else { format!("\n{log}") };
+        of_experiment("perfrun", is_error, format!("{}: {}{log}", why.lead, why.text))
+    });
     let page = Page { test_cases: rows.chain(gone).chain(new).chain(nothing).collect() };
     fill_template("diff.junit.xml.j2", &page)
 }
@@ -53,12 +71,13 @@ fn case(class: String, name: String, is_failure: bool, why: String) -> TestCase 
 
 fn of_row(diff: &Diff, row: &Row) -> TestCase {
     let [before, after] = tables::values(row).map(|value| value.unwrap_or_else(|| "-".to_owned()));
+    let name = tables::Names::of(diff).of_row(row);
     let words = format!("{before} -> {after}: {}", reason::verdict(row));
     let allows_unjudged = diff.gate.as_ref().is_some_and(|gate| gate.allows_unjudged);
     let is_failure = match row.gate.as_ref().map(|gate| gate.outcome) {
         Some(Held::Falls) => true,
         Some(Held::Unjudged) => !allows_unjudged,
-        Some(Held::Holds | Held::New | Held::Accepted) => false,
+        Some(Held::Holds | Held::Undecided | Held::New | Held::Accepted) => false,
         // The gate asks for other rows.
         None if diff.gate.is_some() => false,
         None => {
@@ -66,18 +85,20 @@ fn of_row(diff: &Diff, row: &Row) -> TestCase {
                 || matches!(&row.reason, Reason::Lost { why } | Reason::Neither { why } if matches!(why, Unmeasured::Failed(_)))
         }
     };
-    let is_accepted = row.gate.as_ref().is_some_and(|gate| gate.outcome == Held::Accepted);
-    let is_open = row.gate.is_none() && row.verdict.is_none_or(Verdict::is_open);
+    let is_open = match row.gate.as_ref().map(|gate| gate.outcome) {
+        Some(outcome) => matches!(outcome, Held::Accepted | Held::Undecided),
+        None => row.verdict.is_none_or(Verdict::is_open),
+    };
     let outcome = if is_failure {
         TestOutcome::Failed
-    } else if is_accepted || is_open || row.verdict.is_none() {
+    } else if is_open || row.verdict.is_none() {
         // What nothing decides did not pass.
         TestOutcome::Skipped
     } else {
         TestOutcome::Passed
     };
     let class = format!("{}.{}", diff.experiment, row.metric);
-    TestCase { class, name: row.path(), seconds: None, outcome, message: Some(words) }
+    TestCase { class, name, seconds: None, outcome, message: Some(words) }
 }
 
 /// What the gate asks for and no cell has.

@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::format::count;
 use crate::page::Table;
 use crate::{ReportError, fill_template};
-use base::metric::MetricReference;
 use base::printable::printable_line;
 use judge::diff::{Changes, Diff, Gated, Row};
 
@@ -44,6 +43,8 @@ pub struct Page {
     pub profile: Vec<String>,
     /// What has to be known before the numbers: other frames, stale files, rows that were not judged.
     pub notices: Vec<String>,
+    /// What failed, on which side.
+    pub failures: Vec<Failed>,
     /// What sessions alone are assumed to do, where the sides were measured apart.
     pub sessions: Option<String>,
     /// Rows that somebody has to see.
@@ -62,6 +63,15 @@ pub struct Page {
     pub command: String,
 }
 
+/// Runs that failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failed {
+    /// `tool of e3c202b: 8 of 40 runs failed: the command ended with exit code 1`
+    pub text: String,
+    /// The last lines of what it said.
+    pub log: String,
+}
+
 /// A lead and what follows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sentence {
@@ -76,6 +86,8 @@ pub struct Sentence {
 pub struct Neighbours {
     /// Why nothing was compared.
     pub nothing: Option<Sentence>,
+    /// The last lines of a command that failed.
+    pub log: String,
     /// Of experiments that one side alone has: a sentence each.
     pub alone: Vec<String>,
 }
@@ -118,7 +130,8 @@ impl Page {
             changed: facts::subject(&diff.changes),
             profile: summary::operators(diff),
             notices: summary::notices(diff),
-            sessions: summary::sessions(diff).filter(|_| diff.rows.iter().any(|row| row.verdict.is_some())),
+            failures: summary::failures(diff),
+            sessions: summary::sessions(diff),
             first: tables::rows(diff, &shown.first),
             rest: folded(&shown.rest),
             unchanged: folded(&shown.unchanged),
@@ -193,6 +206,6 @@ fn judged(gate: &Gated) -> String {
 }
 
 /// A row stands for its cell where several metrics of one are told.
-fn is_headline(row: &Row) -> bool {
-    row.gate.is_some() || row.asked == MetricReference::LATENCY
+fn is_headline(diff: &Diff, row: &Row) -> bool {
+    row.gate.is_some() || diff.shown.contains(&row.asked)
 }

@@ -39,13 +39,14 @@ impl Urgency {
         match (row.gate.as_ref().map(|gate| gate.outcome), &row.reason, row.verdict) {
             (Some(Held::Falls), ..) => Urgency::Falls,
             (Some(Held::Accepted), ..) => Urgency::Accepted,
+            (Some(Held::Undecided), _, Some(verdict)) if !verdict.is_difference() => Urgency::Open,
             (_, Reason::Unchanged, _) => Urgency::Unchanged,
             (_, Reason::New | Reason::Gained { .. }, _) => Urgency::New,
             (_, Reason::Gone | Reason::Lost { .. }, _) => Urgency::Lost,
             (_, _, Some(Verdict::Worse)) => Urgency::Worse,
             (_, _, Some(Verdict::Better)) => Urgency::Better,
             (_, _, Some(Verdict::Equivalent)) => Urgency::Same,
-            (_, _, Some(Verdict::Inconclusive)) => Urgency::Open,
+            (_, _, Some(Verdict::Undecided)) => Urgency::Open,
             (_, _, None) => Urgency::Incomparable,
         }
     }
@@ -79,7 +80,7 @@ impl<'a> Shown<'a> {
         // Where latency is not compared, the metrics are those that were asked for.
         let is_asked = latency.is_empty();
         let is_shown =
-            |row: &&Row| is_asked || is_headline(row) || (row.is_difference() && is_news(row) && !is_told(row));
+            |row: &&Row| is_asked || is_headline(diff, row) || (row.is_difference() && is_news(row) && !is_told(row));
         let (unchanged, mut rows): (Vec<&Row>, Vec<&Row>) =
             diff.rows.iter().filter(is_shown).partition(|row| Urgency::of(row) == Urgency::Unchanged);
         rows.sort_by_key(|row| Urgency::of(row));

@@ -1,10 +1,10 @@
 //! Verdicts and reasons in a few words.
 
-use crate::format::{self, count, difference, list, p_value, percent, verdict_word};
+use crate::format::{self, difference, list, percent, verdict_word};
 use crate::mark::claimed;
 use base::metric::Difference;
 use judge::diff::{GateRow, Held, Reason, Row, Unmeasured};
-use statistics::multiplicity::LEVEL;
+use statistics::Verdict;
 
 /// What a row comes to: `slower, gate 5 %`, `incomparable: cpu differs`.
 pub(super) fn verdict(row: &Row) -> String {
@@ -23,23 +23,16 @@ pub(super) fn verdict(row: &Row) -> String {
 
 pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
     let allowed = difference(gate.worse_by, row.metric);
+    let near = if gate.is_near { ", near the bound" } else { "" };
     match gate.outcome {
-        Held::Falls => Some(format!("gate {allowed} failed")),
-        Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
-        Held::Holds if row.is_difference() => Some(format!("gate {allowed} passed{}", why_it_passed(gate, row))),
-        Held::Holds | Held::Unjudged | Held::New => None,
-    }
-}
-
-/// Why a row that is worse passes its gate: among many rows it may be chance, or not all of its interval is beyond.
-fn why_it_passed(gate: &GateRow, row: &Row) -> String {
-    let p = gate.p_holm.map_or(String::new(), p_value);
-    match gate.verdict.filter(|_| row.is_regression()) {
-        Some(verdict) if verdict.is_regression() => {
-            format!(": may be chance among {} (p {p} by Holm, {LEVEL} needed)", count(gate.together as u64, "row"))
+        Held::Falls if gate.verdict.is_some_and(Verdict::is_open) => {
+            Some(format!("gate {allowed} failed: what is undecided fails"))
         }
-        Some(verdict) if verdict.is_open() => ": perhaps by less".to_owned(),
-        _ => String::new(),
+        Held::Falls => Some(format!("gate {allowed} failed{near}")),
+        Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
+        Held::Undecided => Some(format!("gate {allowed} undecided")),
+        Held::Holds if row.is_difference() || gate.is_near => Some(format!("gate {allowed} passed{near}")),
+        Held::Holds | Held::Unjudged | Held::New => None,
     }
 }
 

@@ -1,26 +1,36 @@
 //! Counts, leads and notices.
 
+use std::collections::HashSet;
+
 use super::order::Urgency;
-use super::{Sentence, facts, judged, order, tables};
+use super::{Failed, Sentence, facts, judged, order, tables};
 use crate::cause::beside;
-use crate::format::{count, difference, list, measured, percent, verdict_word};
-use base::metric::{LATENCY, MetricReference, Unit};
-use base::wording::capitalized;
-use judge::diff::{Diff, Held, Reason, Row, SideSeen};
+use crate::format::{self, count, difference, list, measured, percent, verdict_word};
+use base::metric::{CPU_TIME, Difference, LATENCY, MetricReference, Unit};
+use base::printable::printable_line;
+use base::wording::{capitalized, some};
+use judge::diff::{Diff, DiffOptions, GateOutcome, Held, Reason, Row, SideFailure, SideSeen};
 use judge::results::OperatorDifference;
+use plan::CellId;
+use statistics::Verdict;
+use statistics::distribution::normal_quantile;
+use statistics::multiplicity::confidence_among;
 
 /// More rows than these are not told in sentences.
 const MOST_SENTENCES: usize = 3;
 
-/// `gate fell. 1 slower, 1 faster, 3 equivalent, 1 inconclusive, 6 unchanged`.
+/// `gate failed. 1 slower, 1 faster, 3 equivalent, 1 undecided, 6 unchanged`.
 pub(super) fn headline(diff: &Diff, shown: &[&Row]) -> String {
     let counts = counted(shown);
-    let gate = diff.gate.as_ref().map(|gate| match (gate.is_fallen, gate.judged) {
-        (true, 0) => "gate failed. Nothing could be judged. ",
-        (true, _) => "gate failed. ",
-        (false, _) => "gate passed. ",
+    let gate = diff.gate.as_ref().map(|gate| match (gate.outcome, gate.judged) {
+        (GateOutcome::Failed, 0) => "gate failed. Nothing could be judged. ".to_owned(),
+        (outcome, _) => format!("gate {}. ", outcome.name()),
     });
-    let counts = if counts.is_empty() { "nothing to compare".to_owned() } else { counts };
+    let counts = match counts.is_empty() {
+        true if diff.is_same_report => format!("same report on both sides ({})", diff.candidate.record),
+        true => "nothing to compare".to_owned(),
+        false => counts,
+    };
     format!("{}{counts}", gate.unwrap_or_default())
 }
 
@@ -97,6 +107,30 @@ pub(super) fn operators(diff: &Diff) -> Vec<String> {
     .collect()
 }
 
+/// More lines of a log than these are left out, and longer ones cut.
+const LOG_LINES: usize = 8;
+const LOG_CHARACTERS: usize = 200;
+
+/// What failed, the sides one after the other.
+pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
+    let names = tables::Names::of(diff);
+    let one = |failed: &SideFailure| {
+        let (runs, of) = (failed.failure.runs, count(failed.of.into(), "run"));
+        let how = match failed.failure.rehearsal {
+            true => "failed in rehearsal".to_owned(),
+            false => format!("{runs} of {of} failed"),
+        };
+        let name = names.name(&failed.names);
+        let text = format!("{name} of {}: {how}: {}", failed.side, failed.failure.failure.in_short());
+        let log = failed.failure.log_tail.as_deref().unwrap_or_default();
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(LOG_LINES)..].iter();
+        let last = last.map(|line| printable_line(&line.chars().take(LOG_CHARACTERS).collect::<String>()).into_owned());
+        Failed { text: printable_line(&text).into_owned(), log: last.collect::<Vec<_>>().join("\n") }
+    };
+    diff.failures.iter().map(one).collect()
+}
+
 /// What has to be known before the numbers.
 pub(super) fn notices(diff: &Diff) -> Vec<String> {
     let mut notices = Vec::new();
@@ -108,7 +142,7 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
             side.is_quick.then(|| format!("{} is a quick look: differences within 10 % are not judged", side.name)),
         );
     }
-    notices.extend(other_load(diff));
+    notices.extend(other_load(diff).filter(|_| !diff.is_same_report));
     let frame = facts::named(&diff.changes.frame);
     if !frame.is_empty() {
         let remedy = if diff.has_incomparable_rows() { ", so these numbers cannot be compared" } else { "" };
@@ -119,6 +153,7 @@ pub(super) fn notices(diff: &Diff) -> Vec<String> {
         notices.push(format!("also different: {}", context.join("; ")));
     }
     notices.extend(moved(diff));
+    notices.extend(undecided(diff));
     notices.extend(gate(diff));
     notices
 }
@@ -138,7 +173,10 @@ fn other_load(diff: &Diff) -> Option<String> {
 fn stale(side: &SideSeen) -> Option<String> {
     let files = list(&side.stale);
     (!side.stale.is_empty()).then(|| {
-        format!("{} is out of date: {files} changed since it was measured; run the specification again", side.name)
+        format!(
+            "{} is out of date: {files} changed since it was measured; measure again, or use --remeasure",
+            side.name
+        )
     })
 }
 
@@ -161,6 +199,47 @@ fn moved(diff: &Diff) -> Option<String> {
             percent(typical.abs()),
         )
     })
+}
+
+/// What an undecided gate could not see: for each of its metrics the largest difference that may hide.
+fn undecided(diff: &Diff) -> Vec<String> {
+    let mut told: Vec<(MetricReference, String, Option<f64>)> = Vec::new();
+    for (row, gate) in diff.rows.iter().filter_map(|row| Some((row, row.gate.as_ref()?))) {
+        if gate.outcome == Held::Undecided {
+            let allowed = difference(gate.worse_by, row.metric);
+            match told.iter_mut().find(|(metric, known, _)| *metric == row.metric && *known == allowed) {
+                Some((.., least)) => *least = least.zip(gate.detectable).map(|(one, other)| one.max(other)),
+                None => told.push((row.metric, allowed, gate.detectable)),
+            }
+        }
+    }
+    let line = |(metric, allowed, detectable): (MetricReference, String, Option<f64>)| {
+        let seen = match detectable.filter(|effect| *effect < 1.0) {
+            Some(effect) => format!("differences below {} cannot be seen here", percent(effect)),
+            None => "there is too little data".to_owned(),
+        };
+        format!("{} undecided: {seen}, the gate is {allowed}", metric.title())
+    };
+    let mut lines: Vec<String> = told.into_iter().map(line).collect();
+    lines.extend(by_cpu_time(diff));
+    lines
+}
+
+/// Latency that noise hides where the processor time of the same cell says something.
+fn by_cpu_time(diff: &Diff) -> Option<String> {
+    let is_open = |row: &&Row| row.metric == MetricReference::LATENCY && row.verdict.is_some_and(Verdict::is_open);
+    let names = tables::Names::of(diff);
+    let pointed = |row: &Row| {
+        let same = |other: &&Row| other.cell == row.cell && other.metric == MetricReference::of(&CPU_TIME);
+        let other = diff.rows.iter().find(same).filter(|other| other.verdict.is_some_and(|it| !it.is_open()))?;
+        let word = verdict_word(&other.metric, other.verdict?);
+        Some(format!("{} {}, {word}", names.of_row(other), tables::change(other.change?)))
+    };
+    let pointed: Vec<String> = diff.rows.iter().filter(is_open).filter_map(pointed).collect();
+    let more = pointed.len().saturating_sub(MOST_SENTENCES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let told = pointed.iter().take(MOST_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
+    (!pointed.is_empty()).then(|| format!("latency is undecided, cpu time is not: {told}{more}"))
 }
 
 fn gate(diff: &Diff) -> Option<String> {
@@ -188,10 +267,22 @@ fn gate(diff: &Diff) -> Option<String> {
     if gate.new > 0 {
         parts.push(format!("{} new", gate.new));
     }
+    if !gate.accepts_nothing.is_empty() {
+        let names = tables::Names::of(diff);
+        let gated = diff.rows.iter().filter(|row| row.gate.is_some());
+        let rows: Vec<String> = gated.map(|row| format!("{} {}", names.of_row(row), row.metric)).collect();
+        parts.push(format!(
+            "Perfrun-Accept names no row: {}; the rows are {}",
+            list(&gate.accepts_nothing),
+            list(&some(rows.into_iter(), MOST_SENTENCES))
+        ));
+    }
     if !gate.without_rows.is_empty() {
         parts.push(format!("no row has {}", list(&gate.without_rows)));
     }
-    (unjudged > 0 || gate.judged == 0 || gate.accepted > 0 || !gate.without_rows.is_empty()).then(|| parts.join("; "))
+    let is_blind = gate.judged == 0 && !diff.is_same_report;
+    (unjudged > 0 || is_blind || gate.accepted > 0 || !gate.accepts_nothing.is_empty() || !gate.without_rows.is_empty())
+        .then(|| parts.join("; "))
 }
 
 /// The relative change below which sessions alone may be behind it: their 95 % interval around no change.
@@ -202,14 +293,28 @@ fn least_told(spread: f64) -> f64 {
 /// What sessions alone are assumed to do.
 pub(super) fn sessions(diff: &Diff) -> Option<String> {
     let spread = diff.session_spread?;
-    let history = match diff.from_history {
-        0 => String::new(),
-        cells => format!(" (of {} by its history)", count(cells as u64, "cell")),
+    let has_sessions =
+        |row: &&Row| row.verdict.is_some() && row.metric.unit() != Unit::Bytes && !row.metric.metric.is_constant();
+    let cells: HashSet<CellId> = diff.rows.iter().filter(has_sessions).map(|row| row.cell).collect();
+    let assumed = cells.len().saturating_sub(diff.from_history);
+    let history = match (cells.len(), diff.from_history) {
+        (0, _) => return None,
+        (_, 0) => String::new(),
+        _ if assumed == 0 => {
+            return Some("how far sessions of each cell are apart is from its history; `--remeasure` measures both sides together".to_owned());
+        }
+        (_, known) => format!(" ({} by their own history)", count(known as u64, "cell")),
     };
+    // The interval has to lie beyond the margin.
+    let margin = diff.rows.iter().filter(has_sessions).filter_map(|row| match row.margin {
+        Difference::Relative(margin) => Some(margin),
+        Difference::Absolute(_) => None,
+    });
+    let beyond = least_told(spread) + margin.reduce(f64::min).unwrap_or(0.0);
     Some(format!(
-        "identical code is assumed to differ by {}{history} between sessions, so changes below about {} cannot be detected; `--remeasure` measures both sides together",
+        "identical code is assumed to differ by {} between sessions{history}, so a change below about {} is not told; `--remeasure` measures both sides together",
         percent(spread),
-        percent(least_told(spread)),
+        percent(beyond),
     ))
 }
 
@@ -224,11 +329,18 @@ pub(super) fn method(diff: &Diff) -> Vec<String> {
     let apart = sessions(diff).map(|told| {
         format!("Measured apart: {} and {}. {}.", side(&diff.baseline), side(&diff.candidate), capitalized(&told))
     });
-    let judged = diff.rows.iter().filter_map(|row| row.gate.as_ref()?.p_holm).count();
-    let gated = if judged > 1 {
-        format!("; those of the gate by Holm over {}", count(judged as u64, "row"))
-    } else {
-        String::new()
+    let gated = match diff.gate.as_ref().map_or(0, |gate| gate.together) {
+        0 | 1 => String::new(),
+        rows => {
+            let confidence = confidence_among(DiffOptions::CONFIDENCE, rows);
+            let quantile = |confidence: f64| normal_quantile(f64::midpoint(1.0, confidence));
+            let wider = quantile(confidence) / quantile(DiffOptions::CONFIDENCE) - 1.0;
+            format!(
+                "; the {rows} rows of the gate together, by intervals of {} each (Bonferroni), {} wider than those of one",
+                format::confidence(confidence),
+                percent(wider)
+            )
+        }
     };
     let what = if diff.blocks.is_some() { "the log ratios of the blocks" } else { "each side's runs" };
     let verdicts = format!("Verdicts are by intervals of the 25 % trimmed mean of {what}{gated}.");

@@ -14,14 +14,15 @@ pub(super) struct Names(Vec<Axis>);
 
 impl Names {
     pub(super) fn of(diff: &Diff) -> Self {
-        Names(telling_axes(diff.rows.iter().map(|row| &row.names)))
+        let failed = diff.failures.iter().map(|failed| &failed.names);
+        Names(telling_axes(diff.rows.iter().map(|row| &row.names).chain(failed)))
     }
 
     pub(super) fn of_row(&self, row: &Row) -> String {
         self.name(&row.names)
     }
 
-    fn name(&self, names: &AxisMap<String>) -> String {
+    pub(super) fn name(&self, names: &AxisMap<String>) -> String {
         names.on(&self.0)
     }
 }
@@ -38,7 +39,7 @@ pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
         column("metric", false),
         column(&diff.baseline.name, true),
         column(&diff.candidate.name, true),
-        column("change", true),
+        column(if diff.blocks.is_some() { "paired change" } else { "change" }, true),
         column("verdict", false),
     ];
     let line = |row: &&Row| {

@@ -59,7 +59,7 @@ pub fn is_beyond(interval: Option<Interval>, margin: f64) -> bool {
     interval.is_some_and(|it| it.low > 1.0 + margin || it.high < (1.0 + margin).recip())
 }
 
-/// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `inconclusive: quick look`, with
+/// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `undecided: quick look`, with
 /// the reason, where a verdict is withheld.
 pub fn speedup(row: &Comparison) -> String {
     let ratio = judged_ratio(row.ratio, row.interval(), row.margin);

@@ -152,10 +152,18 @@ fn end(reader: &Reader<'_>, contest: &Contest, place: Place) -> End {
     let is_open = |claim: &Claim| claim.cells == contest.best && matches!(claim.kind, Kind::NotToldApart { .. });
     match contest.best.len() {
         0 => End::None,
+        1 if is_alone(reader, contest) => End::Open,
         1 => End::Decided,
         _ if reader.results.claims_in(place).any(is_open) => End::Open,
         _ => End::Decided,
     }
+}
+
+/// Whether the only cell that was judged is named, while others may be better.
+fn is_alone(reader: &Reader<'_>, contest: &Contest) -> bool {
+    let is_judged = |standing| !matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
+    let judged = contest.entrants.iter().filter(|entrant| is_judged(entrant.standing)).count();
+    judged == 1 && Names { contest, cells: Vec::new(), reader }.has_unjudged()
 }
 
 impl<'a> Reader<'a> {
@@ -320,7 +328,11 @@ fn chosen(choice: &Choice, names: &Names<'_>, end: End) -> String {
         [one] if is_less_accurate(*one) => format!("{named} (less accurate)"),
         _ => named,
     };
-    claimed(if end == End::Open { format!("not told apart: {named}") } else { named })
+    claimed(match (end, contest.best.len()) {
+        (End::Open, 1) => format!("undecided, {named}"),
+        (End::Open, _) => format!("not told apart: {named}"),
+        _ => named,
+    })
 }
 
 /// What stands in place of a choice, and why there is none.

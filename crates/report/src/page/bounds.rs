@@ -54,9 +54,7 @@ fn kept(check: &BoundCheck, reader: &Reader<'_>) -> String {
 }
 
 fn named(check: &BoundCheck, reader: &Reader<'_>, cells: &[&BoundedCell]) -> String {
-    let value = |cell: &&BoundedCell| {
-        format!("{} ({})", reader.short_path(cell.cell), value_words(check.metric, check.max, cell))
-    };
+    let value = |cell: &&BoundedCell| format!("{} ({})", reader.short_path(cell.cell), value_words(check, cell));
     list(&some(cells.iter().map(value), MOST_NAMED))
 }
 
@@ -116,18 +114,19 @@ fn where_words(of: &Selector) -> String {
 }
 
 /// `29.4 ms ± 0.3`, and why nothing follows from it.
-pub(super) fn value_words(metric: MetricReference, max: Option<f64>, cell: &BoundedCell) -> String {
+pub(super) fn value_words(check: &BoundCheck, cell: &BoundedCell) -> String {
+    let BoundCheck { metric, min, max, .. } = *check;
     let estimate =
         cell.value.map(|value| Estimate { value, interval: cell.interval(), n: cell.n as usize, confidence: 0.95 });
     let by_runs = estimate.as_ref().map(|estimate| match metric.is_speedup() {
-        true => format::ratio(estimate.value, estimate.interval),
+        true => format::judged_ratio(estimate.value, estimate.interval, min.or(max).unwrap_or(1.0) - 1.0),
         false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
     });
     let by_runs = by_runs.map(|text| text + &worst_words(metric, cell));
     let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
     let remedy = match (cell.reason, cell.pooled) {
         (Some(Doubt::TooFewSamples), Some(pooled)) => {
-            format!(", {} per run would do (`measure.stop`)", pooled.samples_per_run())
+            format!(", about {} per run would do (`measure.stop`)", pooled.samples_per_run())
         }
         _ => String::new(),
     };
@@ -151,11 +150,15 @@ fn pooled_words(
     outcome: BoundOutcome,
     pooled: &PooledTail,
 ) -> Option<String> {
+    let is_beyond = max.is_some_and(|most| pooled.low.is_some_and(|low| low > most));
     let shown = |value: f64| format::measured(metric.unit(), value, None);
     let [low, high] = [pooled.low, pooled.high].map(|end| end.map(shown));
     match (outcome, low, high) {
         (BoundOutcome::Missed, Some(low), _) if max.is_some() => Some(format!("at least {low}")),
-        (BoundOutcome::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (BoundOutcome::Undecided, Some(low), _) if is_beyond => {
+            Some(format!("at least {low} of all samples, but most runs keep it"))
+        }
+        (BoundOutcome::Undecided, Some(low), Some(high)) => Some(format!("{low} to {high} of all samples")),
         (_, _, Some(high)) => Some(format!("at most {high}")),
         (_, Some(low), None) => Some(format!("at least {low}")),
         (_, None, None) => None,

@@ -285,7 +285,7 @@ fn transposed(rows: impl Iterator<Item = [String; 3]>) -> [Vec<String>; 3] {
     columns
 }
 
-/// `2.3x faster`, `equivalent`, `inconclusive: quick look`.
+/// `2.3x faster`, `equivalent`, `undecided: quick look`.
 fn rounded_verdict(row: &Comparison) -> String {
     let word = format::verdict_of(row);
     match row.withheld() {

@@ -31,6 +31,18 @@ impl<'a> Names<'a> {
         self.contest.entrants.iter().find(|entrant| entrant.cell == id)
     }
 
+    /// Whether a cell was left out for want of data, so that it may be the best.
+    pub(super) fn has_unjudged(&self) -> bool {
+        use Unfit::{Batched, NoValue, TooFewRuns, TooFewSamples, Withheld};
+        let mut standings = self.contest.entrants.iter().map(|entrant| entrant.standing);
+        standings.any(|standing| match standing {
+            Standing::Unfit { why } => {
+                matches!(why, Batched(_) | NoValue | TooFewRuns(_) | TooFewSamples { .. } | Withheld(_))
+            }
+            _ => false,
+        })
+    }
+
     /// The leader against the record's baseline, else against what comes closest.
     pub(super) fn told(&self) -> Option<&'a Comparison> {
         let results = self.reader.results;
@@ -70,7 +82,7 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
             // What is named is not left out.
             Standing::InDoubt { .. } if names.contest.best.contains(&entrant.cell) => None,
             Standing::InDoubt { metric } => bounded(metric, BoundOutcome::Undecided).map(|(bound, cell)| {
-                let value = bounds::value_words(bound.metric, bound.max, cell);
+                let value = bounds::value_words(bound, cell);
                 format!("undecided: {}, {value}", bounds::words_of(bound))
             }),
             Standing::Unbeaten | Standing::Beaten { .. } | Standing::Tied { .. } => None,

@@ -102,7 +102,7 @@ pub struct Against {
     pub ratio: String,
     /// `[1.90, 1.96]`; `None` below five common runs.
     pub interval: Option<String>,
-    /// `faster`, `inconclusive (other load)`.
+    /// `faster`, `undecided (other load)`.
     pub verdict: String,
     /// Why there is no verdict; `None` where there is one.
     pub withheld: Option<String>,

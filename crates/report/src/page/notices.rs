@@ -1,11 +1,12 @@
 //! What a reader has to know before the numbers: what is missing, what failed, what to doubt.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Reader;
+use super::{Reader, facts};
 use crate::cause::{cause, condition};
 use crate::format::{list, percent};
 use base::code::{self, Code, Severity};
@@ -120,7 +121,9 @@ fn partial(reader: &Reader<'_>) -> Vec<String> {
         };
         sentences.push(format!("The budget of {} was enough for {enough} only.", budget.limit));
     }
-    if !measured.restrictions.is_empty() {
+    // What was typed as a command has no file.
+    let has_file = facts::of_specification(results, "path").is_none_or(|path| Path::new(path).extension().is_some());
+    if !measured.restrictions.is_empty() && has_file {
         let flags: Vec<String> = measured.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
         sentences.push(format!("Run with {}, so this is not the specification as written in its file.", list(&flags)));
     }

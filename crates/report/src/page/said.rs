@@ -42,6 +42,12 @@ const WIDE: f64 = 0.05;
 /// Ratios of which one is so many times another are not told as one range.
 const FAR_APART: f64 = 2.0;
 
+/// Whether one bound on how far cells may be apart says something of both.
+fn are_as_wide(one: &[[f64; 3]], other: &[[f64; 3]]) -> bool {
+    let (one, other) = (apart(one), apart(other));
+    one.max(other) <= FAR_APART * one.min(other)
+}
+
 /// Whether one range of these ratios says something of each.
 fn are_near(ratios: &[[f64; 3]]) -> bool {
     let least = ratios.iter().map(|row| row[0]).fold(f64::INFINITY, f64::min);
@@ -76,7 +82,7 @@ impl Part {
                 values.take_if(|values| Some(&*values) != more.as_ref());
             }
             (Part::Open { is_pair, ratios, .. }, Part::Open { is_pair: other_is_pair, ratios: more, .. })
-                if is_pair == other_is_pair =>
+                if is_pair == other_is_pair && are_as_wide(ratios, more) =>
             {
                 ratios.extend(more);
             }
@@ -85,6 +91,15 @@ impl Part {
             _ => return None,
         }
         Some(both)
+    }
+
+    fn said_of(self, name: Option<String>) -> Part {
+        match self {
+            Part::Better { than, metric, ratios, values, .. } => {
+                Part::Better { who: name, than, metric, ratios, values }
+            }
+            other => other,
+        }
     }
 
     /// Whether it has the values of this metric beside those of a cell of this name.
@@ -171,9 +186,14 @@ fn range(ratios: &[[f64; 3]]) -> String {
     if from == to { from } else { format!("{from} to {to}") }
 }
 
+/// How far from each other these intervals allow cells to be, as a relative difference.
+fn apart(ratios: &[[f64; 3]]) -> f64 {
+    ratios.iter().map(|[_, low, high]| high.max(low.recip()) - 1.0).fold(0.0, f64::max)
+}
+
 /// `they may differ by up to 12 %`
 fn may_differ(ratios: &[[f64; 3]]) -> String {
-    let apart = ratios.iter().map(|[_, low, high]| high.max(low.recip()) - 1.0).fold(0.0, f64::max);
+    let apart = apart(ratios);
     // Rounded up, so that the interval lies within.
     let unit = if apart < 0.1 { 1e3 } else { 1e2 };
     format!("they may differ by up to {}", format::percent((apart * unit - 1e-9).ceil() / unit))
@@ -226,7 +246,12 @@ impl<'a> Said<'a> {
         if parts.is_empty() {
             let is_out = |standing| matches!(standing, Standing::Unfit { .. } | Standing::OutOfBounds { .. });
             let entered = self.names.contest.entrants.iter().filter(|entrant| !is_out(entrant.standing)).count();
-            parts.extend((entered == 1).then(|| Part::Told("the only one that can be chosen".to_owned())));
+            let why = if self.names.has_unjudged() {
+                "the only one that was judged"
+            } else {
+                "the only one that can be chosen"
+            };
+            parts.extend((entered == 1).then(|| Part::Told(why.to_owned())));
         }
         parts
     }
@@ -238,7 +263,8 @@ impl<'a> Said<'a> {
                 // Whichever is worse by a further metric of the question has given way.
                 let then = self.choice.then.iter().filter(|_| !self.choice.unasked).map(MetricReference::title);
                 let then: Vec<String> = then.collect();
-                let none = (!then.is_empty()).then(|| Part::Told(format!("no difference shown in {}", list(&then))));
+                let none = (!then.is_empty())
+                    .then(|| Part::Told(format!("none shown to be better in {} by the margin", list(&then))));
                 [Some(Part::Equivalent(claim.metric)), self.gave_way(best), none].into_iter().flatten().collect()
             }
             Some((Kind::NotToldApart { low, high }, claim)) => return self.open(claim, low.zip(high)),
@@ -250,7 +276,9 @@ impl<'a> Said<'a> {
         let mut beaten = of_each.first().cloned().unwrap_or_default();
         beaten.retain(|(id, ..)| of_each.iter().all(|others| others.iter().any(|(other, ..)| other == id)));
         if let Some(rival) = self.rival(&beaten) {
-            parts.extend(self.better(best, rival));
+            // Of one cell that is better than another it is said already.
+            let who = (!parts.is_empty() && set.is_none()).then(|| "each".to_owned());
+            parts.extend(self.better(best, rival).map(|part| part.said_of(who)));
             parts.extend(self.than_others(&beaten, Some(rival)));
         }
         parts

@@ -48,7 +48,7 @@ fn words(outcome: ControlOutcome) -> &'static str {
 impl Trust {
     /// Whether identical arms were not found to differ.
     pub fn found_nothing(&self) -> bool {
-        matches!(self.state, Some(ControlOutcome::Passed | ControlOutcome::Inconclusive))
+        matches!(self.state, Some(ControlOutcome::Passed | ControlOutcome::Undecided))
     }
 
     pub(super) fn of(reader: &Reader<'_>) -> Self {
@@ -123,18 +123,18 @@ fn one(reader: &Reader<'_>, control: &Control) -> String {
             "Control: {} of two identical arms, too few for a verdict, which needs {MINIMUM_RUNS}.",
             count(control.blocks, "common block")
         ),
-        ControlOutcome::Inconclusive => format!(
-            "Control: two identical arms, inconclusive ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
+        ControlOutcome::Undecided => format!(
+            "Control: two identical arms, undecided ({shown}): no difference was shown, but the interval is not within the margin of {margin} either."
         ),
     })
 }
 
-/// `Controls: 4 pairs of identical arms: 3 equivalent, 1 inconclusive.`
+/// `Controls: 4 pairs of identical arms: 3 equivalent, 1 undecided.`
 fn counted(planned: usize, controls: &[Control]) -> String {
     let number = |state: ControlOutcome| controls.iter().filter(|control| control.outcome == state).count();
     let states = [
         (ControlOutcome::Passed, "equivalent"),
-        (ControlOutcome::Inconclusive, "inconclusive"),
+        (ControlOutcome::Undecided, "undecided"),
         (ControlOutcome::TooFewBlocks, "with too few blocks"),
         (ControlOutcome::Biased, "biased"),
         (ControlOutcome::Failed, "different"),

@@ -33,7 +33,7 @@ pub(super) const STOP: Stop = Stop::Time { time: Nanos::from_millis(500), min_sa
 pub(super) fn are_measured(form: &ExperimentForm, check: &mut Check<'_>) -> bool {
     let [top, measure] = [DocumentPath::default(), DocumentPath::top("measure")];
     if !check.has(&top.key("commands")) {
-        for key in ["cwd", "setup", "prepare"].map(|key| top.key(key)) {
+        for key in ["cwd", "setup", "prepare", "paths"].map(|key| top.key(key)) {
             refuse(&key, "goes with `commands`, and there are none", "leave it out", check);
         }
         if form.models.as_slice().is_empty() && !check.has(&top.key("models")) {
@@ -134,6 +134,12 @@ fn command(
         check_program(&command, &run, check);
     }
     (check.problems.len() == before).then_some(command)
+}
+
+/// What commands are built from and read; it need not be there, since a commit may remove it.
+pub(super) fn paths(form: &ExperimentForm, folder: &Path) -> Vec<PathBuf> {
+    let of = |text: &String| std::path::absolute(folder.join(text)).unwrap_or_else(|_| folder.join(text));
+    form.paths.as_slice().iter().map(of).collect()
 }
 
 /// A folder that is written, if it is and is there.

@@ -176,6 +176,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         choose,
         goals,
         goals_strict: form.goals_strict,
+        paths: if runs_commands { commands::paths(form, folder) } else { Vec::new() },
         gate,
         pareto,
         tables,

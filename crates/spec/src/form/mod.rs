@@ -37,6 +37,7 @@ pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
+    UndecidedWord,
 };
 pub(super) use load::{LatencyBoundForm, LoadForm, LoadLevels};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
@@ -72,6 +73,10 @@ pub(super) struct ExperimentForm {
     pub(super) setup: Option<String>,
     /// A shell command before every execution, outside the clock, for every command that has none of its own.
     pub(super) prepare: Option<String>,
+    /// With `commands`: files, folders and patterns that they are built from and read, relative to this file. Where one of them
+    /// changes, a report is out of date; where none does, `diff --remeasure` measures nothing. Default: every tracked file of
+    /// the project that is not below `docs`, `reports` or `experiments`, nor Markdown.
+    pub(super) paths: OneOrMany<String>,
     /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
@@ -142,6 +147,7 @@ impl Default for ExperimentForm {
             cwd: None,
             setup: None,
             prepare: None,
+            paths: OneOrMany::Many(Vec::new()),
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),

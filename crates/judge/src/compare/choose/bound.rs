@@ -207,8 +207,10 @@ fn doubt(summary: &CellSummary, bound: &Bound) -> Option<Doubt> {
         let failure = summary.failures.first().map(|failure| failure.failure.kind);
         return Some(failure.map_or(Doubt::NoValue, Doubt::Failed));
     }
+    let is_of_runs = bound.metric.metric.told_by == ToldBy::EachRun;
+    let too_few = (is_of_runs && !summary.has_enough_runs()).then_some(Doubt::TooFewRuns);
     let unsupported = (!summary.supports(bound.metric)).then_some(Doubt::TooFewSamples);
-    withheld(summary).map(Doubt::Withheld).or(unsupported)
+    withheld(summary).map(Doubt::Withheld).or(too_few).or(unsupported)
 }
 
 /// The ratio to the baseline, and what forbids to judge it. The baseline's own is 1 by definition, at this confidence.
@@ -228,7 +230,11 @@ fn speedup(
     };
     let (interval, n) = (comparison.interval(), comparison.blocks as usize);
     let estimate = Estimate { value: comparison.ratio, interval, n, confidence: comparison.confidence };
-    (Some(estimate), comparison.withheld().map(Doubt::Withheld))
+    // An interval beyond the margin whose direction these runs do not establish claims nothing (method 6.1).
+    let margin = 1.0 + comparison.margin;
+    let is_beyond = interval.is_some_and(|it| it.low > margin || it.high < margin.recip());
+    let too_few = (comparison.verdict.is_open() && is_beyond).then_some(Doubt::TooFewRuns);
+    (Some(estimate), comparison.withheld().map(Doubt::Withheld).or(too_few))
 }
 
 fn outcome(bound: &Bound, estimate: Option<&Estimate>, doubt: Option<Doubt>) -> Outcome {

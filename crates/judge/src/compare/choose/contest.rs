@@ -143,6 +143,12 @@ impl Question<'_> {
         let mut field: Vec<usize> = Vec::new();
         for &cell in cells {
             let standing = match unfit(self.plan, self.summary, &self.judged.controls, metric, cell) {
+                // What misses a bound is out, whatever its own numbers support.
+                Some(why @ (Unfit::TooFewSamples { .. } | Unfit::TooFewRuns(_))) => match within(self.id(cell), bounds)
+                {
+                    out @ Standing::OutOfBounds { .. } => out,
+                    _ => Standing::Unfit { why },
+                },
                 Some(why) => Standing::Unfit { why },
                 None => within(self.id(cell), bounds),
             };

@@ -67,7 +67,6 @@ impl State {
     }
 }
 
-/// A row for each shard.
 pub fn describe(rows: &[ShardRow], width: usize) -> String {
     let mut columns = vec![OverviewColumn::text("shard"), OverviewColumn::number("cells")];
     let is_timed = rows.iter().any(|row| row.expected.is_some());

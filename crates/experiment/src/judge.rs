@@ -113,12 +113,10 @@ impl Grade {
         Self::MOST.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
     }
 
-    /// The grade of this letter.
     pub fn named(letter: &str) -> Option<Self> {
         [Grade::A, Grade::B, Grade::C, Grade::D].into_iter().find(|grade| grade.letter() == letter)
     }
 
-    /// The letter.
     pub fn letter(self) -> &'static str {
         match self {
             Grade::A => "A",
@@ -152,7 +150,6 @@ impl Choose {
 /// A bound on a metric of the cells that `of` matches; the others keep it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// Of what.
     pub metric: MetricReference,
     /// The least value, in the metric's stored unit.
     pub min: Option<f64>,
@@ -175,7 +172,6 @@ pub struct Goal {
 /// What may not become worse from one commit to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Of what.
     pub metric: MetricReference,
     /// By how much it may be worse.
     pub worse_by: Difference,

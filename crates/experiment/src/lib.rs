@@ -82,7 +82,6 @@ pub struct Experiment {
     pub name: String,
     /// What the experiment asks, in the author's words.
     pub description: Option<String>,
-    /// Metrics of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<OwnMetric>,
     /// The models, in the order of the file (globs and folders sorted).
@@ -154,7 +153,6 @@ pub struct Experiment {
 /// Two cells that are compared with each other, by their names; or one alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellPair {
-    /// The baseline.
     pub baseline: AxisMap<String>,
     /// What is compared with it.
     pub candidate: Option<AxisMap<String>>,
@@ -396,7 +394,6 @@ impl Device {
         Device::of(Device::CPU)
     }
 
-    /// The device of a provider that has one.
     pub fn of(provider: &str) -> Self {
         Device { provider: provider.to_owned(), index: None, hardware: None, machine: None }
     }

@@ -123,7 +123,6 @@ impl Format {
         Format::all().filter(|format| format.0.when != When::Asked)
     }
 
-    /// The format of this name.
     pub fn named(name: &str) -> Option<Format> {
         Format::all().find(|format| format.name() == name)
     }

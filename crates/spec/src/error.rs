@@ -68,45 +68,28 @@ impl Diagnostic for InvalidSpecError {
 /// Why a spec cannot be used. Every variant is the user's to mend (exit code 2).
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum SpecError {
-    /// Nothing is there.
     #[error("there is no file `{}`", path.display())]
     Missing {
-        /// What was asked for.
         path: PathBuf,
-        /// A file with a similar name.
         #[help]
         hint: Option<String>,
     },
-    /// It is there and cannot be read.
     #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// What was asked for.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// Larger than any spec; it was not read.
     #[error("`{}` is larger than {limit_mib} MiB, the limit for a spec", path.display())]
     #[diagnostic(help("a spec names models and data; it does not hold them"))]
-    TooLarge {
-        /// What was asked for.
-        path: PathBuf,
-        limit_mib: u64,
-    },
-    /// Not text.
+    TooLarge { path: PathBuf, limit_mib: u64 },
     #[error("`{}` is not UTF-8: byte {byte:#04x} at line {line}, column {column}", path.display())]
     #[diagnostic(help("save the file as UTF-8"))]
     NotUtf8 {
-        /// What was asked for.
         path: PathBuf,
-        /// The first byte that does not fit.
         byte: u8,
         /// Its line, from 1.
         line: usize,
         /// Its column, from 1, in characters.
         column: usize,
     },
-    /// Text, but not a valid spec.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Invalid(#[from] InvalidSpecError),

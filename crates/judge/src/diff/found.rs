@@ -107,7 +107,6 @@ pub struct Change {
 }
 
 impl Change {
-    /// Its interval.
     pub fn interval(&self) -> Option<Interval> {
         Some(Interval { low: self.low?, high: self.high? })
     }

@@ -18,22 +18,17 @@ const LEVEL: f64 = 0.05;
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComparisonError {
-    /// One has runs and the other has not.
     #[error("{with} contains runs and {without} single values, so they cannot be compared")]
     DifferentLevels {
-        /// The one with runs.
         with: String,
         /// The one without.
         without: String,
     },
-    /// Pairs need as many on both sides.
     #[error("{baseline} has {of_baseline} {things} and {candidate} {of_candidate}, so they cannot be paired")]
     DifferentLengths {
         baseline: String,
-        /// Its observations.
         of_baseline: usize,
         candidate: String,
-        /// Its observations.
         of_candidate: usize,
         /// What is counted: runs or values.
         things: &'static str,
@@ -75,9 +70,7 @@ impl Level {
 pub struct Observations {
     /// What counts as one.
     pub level: Level,
-    /// Those of the baseline.
     pub baseline: usize,
-    /// Those of the candidate.
     pub candidate: usize,
 }
 

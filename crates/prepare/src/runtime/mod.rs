@@ -45,10 +45,7 @@ pub enum Progress {
         program: String,
     },
     /// A library was put into the cache.
-    Installed {
-        /// Where.
-        path: PathBuf,
-    },
+    Installed { path: PathBuf },
     /// A version was fetched that this perfrun was not made with.
     New {
         /// As pip was asked for it.

@@ -32,7 +32,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The cell of that id.
     pub(crate) fn cell(&self, id: CellId) -> Option<&'a Cell> {
         self.by_id.get(&id).map(|index| &self.results.cells[*index])
     }

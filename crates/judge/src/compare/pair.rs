@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::score::{self, MARGIN_OF_SHARES, p_beyond};
+use super::unpaired::sign;
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::stored::{interval, rounded, word};
@@ -322,7 +323,7 @@ fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
 pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
-    let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let sign = sign(reference.metric.direction);
     let base = from.run_values(reference);
     let pair = |(block, value): (u32, f64)| {
         let position = base.binary_search_by_key(&block, |(other, _)| *other).ok()?;

@@ -107,6 +107,13 @@ pub struct Change {
 }
 
 impl Change {
+    /// With the ends of its interval in any order.
+    pub(super) fn new(value: f64, ends: Option<[f64; 2]>, is_in_points: bool) -> Self {
+        let low = ends.map(|[one, other]| one.min(other));
+        let high = ends.map(|[one, other]| one.max(other));
+        Change { value, low, high, is_in_points }
+    }
+
     pub fn interval(&self) -> Option<Interval> {
         Some(Interval { low: self.low?, high: self.high? })
     }

@@ -2,15 +2,12 @@
 //!
 //! A row that cannot be judged fails the gate, unless `--allow-unjudged` is given.
 
-use std::collections::HashMap;
-
 use super::found::Reason;
 use super::gate::{Accepted, Asked, FailOn, GateRow, Gated, Gating, Held};
-use super::rows::{Row, Sides};
+use super::rows::{Row, Sides, by_id};
 use super::{DiffOptions, Side};
 use crate::results::Cell;
 use base::metric::{Difference, MetricReference};
-use plan::CellId;
 use statistics::Verdict;
 use statistics::multiplicity::{LEVEL, holm};
 use statistics::unpaired::SessionSpread;
@@ -25,10 +22,7 @@ pub(super) fn judge(
     spread: SessionSpread,
 ) -> Gated {
     let sides = Sides::new(baseline, candidate, terms, spread);
-    let cells = |side: &'_ Side| -> HashMap<CellId, usize> {
-        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id, index)).collect()
-    };
-    let (before, after) = (cells(baseline), cells(candidate));
+    let (before, after) = (by_id(&baseline.results), by_id(&candidate.results));
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let mut weighed = Vec::new();
     for (index, row) in rows.iter_mut().enumerate() {
@@ -36,8 +30,7 @@ pub(super) fn judge(
             continue;
         };
         let worse_by = asked.worse_by.unwrap_or(row.margin);
-        let pair = before.get(&row.cell).zip(after.get(&row.cell));
-        let pair = pair.map(|(from, to)| (&baseline.results.cells[*from], &candidate.results.cells[*to]));
+        let pair = before.get(&row.cell).copied().zip(after.get(&row.cell).copied());
         let (outcome, verdict, tested) = outcome(row, pair, &sides, asked, gating, is_quick);
         weighed.extend(tested.map(|tested| (index, tested)));
         row.gate = Some(GateRow { worse_by, outcome, verdict, p_holm: None, together: 0, accepted: None });

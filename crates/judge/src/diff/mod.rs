@@ -12,7 +12,6 @@ mod gate;
 mod gated;
 mod options;
 mod paired;
-mod pairing;
 pub mod rows;
 mod score;
 mod unusable;
@@ -146,9 +145,8 @@ pub struct Diff {
 
 /// Compares two results of one experiment.
 pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
-    let pairs = pairing::pair(&baseline.results, &candidate.results);
     let spread = terms.spread(&baseline.results, &candidate.results);
-    let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
+    let mut rows = rows::rows(baseline, candidate, terms, spread);
     let gate = terms.gating.as_ref().map(|gating| gated::judge(&mut rows, baseline, candidate, gating, terms, spread));
     Diff {
         experiment: candidate.results.experiment.clone(),

@@ -5,8 +5,14 @@
 
 use std::path::PathBuf;
 
-use super::needed::{PLUGIN, oldest};
 use super::origin::Origin;
+use experiment::OLDEST_RUNTIME;
+
+/// The function by which ONNX Runtime is opened.
+pub(super) const RUNTIME: &str = "OrtGetApiBase";
+
+/// The function by which a plug-in provider is opened.
+pub(super) const PLUGIN: &str = "CreateEpFactories";
 
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
@@ -141,6 +147,12 @@ impl RuntimeError {
             _ => String::new(),
         }
     }
+}
+
+/// The oldest version that would do, in words.
+pub(super) fn oldest() -> String {
+    let [major, minor] = OLDEST_RUNTIME;
+    format!("{major}.{minor}")
 }
 
 /// What is opened by a function.

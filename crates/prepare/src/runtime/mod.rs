@@ -15,7 +15,6 @@ mod elsewhere;
 mod error;
 mod find;
 mod library;
-mod needed;
 mod origin;
 mod pip;
 mod places;

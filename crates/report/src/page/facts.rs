@@ -229,8 +229,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 
 fn pairs_table(pairs: Vec<(String, String)>) -> Table {
     let mut table = Columns::of(&pairs);
-    table.add(TableColumn::text("fact"), |(name, _)| Some(TableCell::text(name)));
-    table.add(TableColumn::text("value"), |(_, value)| Some(TableCell::text(value)));
+    table.add(TableColumn::text("fact"), |(name, _)| TableCell::text(name));
+    table.add(TableColumn::text("value"), |(_, value)| TableCell::text(value));
     table.table(Vec::new())
 }
 
@@ -313,18 +313,16 @@ fn disturbances(reader: &Reader<'_>) -> Table {
         Some(TableCell::text(format!("{title} ({})", found.code)))
     });
     table.add(TableColumn::number("runs").of("runs above the limit, of those that know"), |found| {
-        Some(TableCell::number(format!("{} of {}", found.runs, found.of), f64::from(found.runs)))
+        TableCell::number(format!("{} of {}", found.runs, found.of), f64::from(found.runs))
     });
-    table.add(TableColumn::number("limit"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.limit), found.limit))
-    });
+    table.add(TableColumn::number("limit"), |found| TableCell::number(amount(&found.metric, found.limit), found.limit));
     table.add(TableColumn::number("median"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.median), found.median))
+        TableCell::number(amount(&found.metric, found.median), found.median)
     });
     table.add(TableColumn::number("largest"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.worst), found.worst))
+        TableCell::number(amount(&found.metric, found.worst), found.worst)
     });
-    table.add(TableColumn::text("in"), |found| found.worst_cell.map(|cell| TableCell::text(reader.path(cell))));
+    table.add(TableColumn::text("in"), |found| found.worst_cell.map(|cell| reader.path(cell)));
     table.table(Vec::new())
 }
 

@@ -192,7 +192,7 @@ pub(crate) fn compare_cells(
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
-    let interval = paired.interval.map(speedup_interval);
+    let interval = paired.interval.map(|interval| interval.map(speedup));
     let comparison = Comparison {
         cell: to.id,
         baseline: from.id,
@@ -304,11 +304,6 @@ pub(crate) fn block_log_ratios(
 /// Theta above 0 is worse, so the speed-up is its negative exponential.
 pub fn speedup(theta: f64) -> f64 {
     (-theta).exp()
-}
-
-/// As [`speedup`], by which the ends of the interval swap.
-pub(crate) fn speedup_interval(interval: Interval) -> Interval {
-    Interval { low: speedup(interval.high), high: speedup(interval.low) }
 }
 
 /// The same for arms that ran at the same time: the median over the slices of each block.

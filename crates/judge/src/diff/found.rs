@@ -107,10 +107,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// With the ends of its interval in any order.
-    pub(super) fn new(value: f64, ends: Option<[f64; 2]>, is_in_points: bool) -> Self {
-        let low = ends.map(|[one, other]| one.min(other));
-        let high = ends.map(|[one, other]| one.max(other));
+    pub(super) fn new(value: f64, interval: Option<Interval>, is_in_points: bool) -> Self {
+        let (low, high) = (interval.map(|interval| interval.low), interval.map(|interval| interval.high));
         Change { value, low, high, is_in_points }
     }
 

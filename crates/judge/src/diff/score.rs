@@ -43,7 +43,7 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
     let is_in_points = values.reference.unit() == Unit::Share;
     let scale = if is_in_points { 1.0 } else { values.from.value.abs() };
     let scaled = |value: f64| value / scale;
-    let ends = interval.map(|interval| [interval.low, interval.high].map(scaled));
-    let change = (scale > 0.0).then(|| Change::new(scaled(difference), ends, is_in_points));
+    let interval = interval.map(|interval| interval.map(scaled));
+    let change = (scale > 0.0).then(|| Change::new(scaled(difference), interval, is_in_points));
     Some(Found { verdict, reason, change, p: known.worse(direction).and_then(|worse| p_beyond(worse, margin)) })
 }

@@ -45,8 +45,8 @@ impl Values<'_> {
         let direction = sign(self.reference.metric.direction);
         let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
         let found = compare_paired(&worse, margin.absolute_of(self.from.value), analyses.analysis_of(worse.len()))?;
-        let ends = found.interval.map(|interval| [interval.low, interval.high].map(|end| direction * end));
-        let change = Change::new(direction * found.theta, ends, true);
+        let interval = found.interval.map(|interval| interval.map(|end| direction * end));
+        let change = Change::new(direction * found.theta, interval, true);
         let reason = reason(found.verdict, found.interval, None);
         Some(Found { verdict: found.verdict, reason, change: Some(change), p: found.p() })
     }
@@ -131,5 +131,5 @@ fn reason(verdict: Verdict, interval: Option<Interval>, detectable: Option<f64>)
 /// The relative change of a log ratio that is positive where the candidate is worse.
 fn change(theta: f64, interval: Option<Interval>, direction: Direction) -> Change {
     let relative = |log: f64| (sign(direction) * log).exp() - 1.0;
-    Change::new(relative(theta), interval.map(|interval| [interval.low, interval.high].map(relative)), false)
+    Change::new(relative(theta), interval.map(|interval| interval.map(relative)), false)
 }

@@ -156,11 +156,11 @@ pub(super) fn compare(
     };
     let Some(found) = found else { return Ok(comparison) };
     let ratio = |log: f64| (sign(terms.direction) * log).exp();
-    let ends = found.interval.map(|interval| [ratio(interval.low), ratio(interval.high)]);
+    let interval = found.interval.map(|interval| interval.map(ratio));
     let comparison = Comparison {
         ratio: Some(ratio(found.theta)),
-        low: ends.map(|[one, other]| one.min(other)),
-        high: ends.map(|[one, other]| one.max(other)),
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
         detectable: found.detectable_effect,
         p: found.p(),
         ..comparison

@@ -15,7 +15,6 @@ use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
 use experiment::Grade;
 use judge::results::{Cell, Comparison, Control, Family, Reason, beside};
-use statistics::interval::Interval;
 use statistics::planning::MOST_RUNS;
 
 /// Comparisons, groups and controls, as far as there are any.
@@ -81,12 +80,8 @@ fn notes(reader: &Reader<'_>) -> Vec<String> {
 fn change(row: &Comparison) -> TableCell {
     let is_rate = row.metric.metric.direction == Direction::HigherIsBetter;
     let change = |ratio: f64| if is_rate { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
-    let ends = |interval: Interval| {
-        let (one, other) = (change(interval.low), change(interval.high));
-        Interval { low: one.min(other), high: one.max(other) }
-    };
     let value = change(row.ratio);
-    TableCell::number(format::change(value, row.interval().map(ends)), value)
+    TableCell::number(format::change(value, row.interval().map(|interval| interval.map(change))), value)
 }
 
 /// A cell against its baseline, as it is printed.

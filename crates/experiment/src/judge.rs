@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Experiment, Runs, Selector};
 use base::metric::{Difference, MetricReference, Statistic};
 use base::quantity::Ratio;
+use base::wording::distinct;
 use statistics::interim::InterimAnalyses;
 use statistics::planning::detectable_effect;
 
@@ -219,13 +220,7 @@ fn of_runs(named: impl Iterator<Item = MetricReference>) -> Vec<MetricReference>
             !metric.is_constant() && !metric.is_known_once() && !reference.is_speedup() && metric.operator().is_none();
         varies && (statistic == Statistic::Median || statistic.is_tail())
     };
-    let mut found = vec![MetricReference::LATENCY];
-    for reference in named.filter(is_of_runs) {
-        if !found.contains(&reference) {
-            found.push(reference);
-        }
-    }
-    found
+    distinct(std::iter::once(MetricReference::LATENCY).chain(named.filter(is_of_runs)))
 }
 
 /// A table that the specification asks for: a pivot over the axes.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, Trust};
 use crate::format::{self, percent};
-use base::wording::{count, list};
+use base::wording::{count, distinct, list};
 use experiment::{Axis, Cache, Design};
 use judge::results::Results;
 use record::provenance::{self, Class};
@@ -173,13 +173,7 @@ fn with(reader: &Reader<'_>) -> String {
         return commands(results);
     }
     let runtime = runtimes(results).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
-    let mut devices: Vec<&str> = Vec::new();
-    for cell in reader.shown() {
-        let device = cell.names.device();
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
+    let devices = distinct(reader.shown().into_iter().map(|cell| cell.names.device()));
     let design = match results.method.design {
         Design::Blocks => None,
         Design::Slices => Some("slices of resident workers"),

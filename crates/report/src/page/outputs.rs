@@ -7,7 +7,7 @@ use super::{Reader, Section, Table, facts};
 use crate::format::{self, p_value, percent};
 use crate::mark::claimed;
 use base::metric::Unit;
-use base::wording::{count, list};
+use base::wording::{count, distinct, grouped, list};
 use experiment::{AccuracyMetric, Model};
 use judge::results::{Cell, Claim, Conversion, Kind, Place, Results};
 use plan::CellId;
@@ -115,12 +115,7 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
     cells.first()?;
     let mut table = Columns::of(&cells);
     table.add(TableColumn::text("variant"), |cell| variant_name(reader, cell));
-    let mut metrics: Vec<AccuracyMetric> = Vec::new();
-    for score in cells.iter().flat_map(|cell| cell.scores()) {
-        if !metrics.contains(&score.metric) {
-            metrics.push(score.metric);
-        }
-    }
+    let mut metrics = distinct(cells.iter().flat_map(|cell| cell.scores()).map(|score| score.metric));
     // As one cell may have what another lacks.
     metrics.sort_by_key(|metric| {
         let place = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
@@ -299,15 +294,8 @@ fn converted(of: &Conversion) -> String {
 
 /// `12 Conv, 6 Add (the CPU provider has no fp16 arithmetic)`, reason by reason.
 fn kept(of: &Conversion) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for kept in &of.kept {
-        let nodes = format!("{} {}", kept.nodes, kept.operator);
-        match reasons.iter_mut().find(|(reason, _)| *reason == kept.reason) {
-            Some((_, known)) => known.push(nodes),
-            None => reasons.push((&kept.reason, vec![nodes])),
-        }
-    }
-    let words = reasons.into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
+    let each = of.kept.iter().map(|kept| (&kept.reason, format!("{} {}", kept.nodes, kept.operator)));
+    let words = grouped(each).into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
     words.collect::<Vec<_>>().join("; ")
 }
 

@@ -4,7 +4,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
 use crate::format::{self, Column, bytes, magnitude, percent, scale};
 use base::metric::{LATENCY, SERVICE, Unit};
-use base::wording::{capitalized, count, list, some};
+use base::wording::{capitalized, count, grouped, list, some};
 use experiment::Axis;
 use judge::results::{
     CONFIDENCE, Cell, DROWNED, Estimated, Explanation, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
@@ -361,7 +361,7 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference()) && is_readable(reader, of)
     };
     let explained: Vec<&Explanation> = reader.results.explanations.iter().filter(differs).collect();
-    let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
+    let mut unknown = Vec::new();
     let mut times = Vec::new();
     for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
         let name = reader.short_path(cell.id);
@@ -369,13 +369,11 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         match why {
             None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
             None => {}
-            Some(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, names)) => names.push(name),
-                None => unknown.push((why, vec![name])),
-            },
+            Some(why) => unknown.push((why, name)),
         }
     }
-    let unknown = unknown.into_iter().map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
+    let unknown = grouped(unknown).into_iter();
+    let unknown = unknown.map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
     let explained = explained.iter().map(|of| explained_line(reader, of));
     let mut lines: Vec<String> = explained.chain(times).chain(unknown).collect();
     if lines.len() > MOST_LINES {

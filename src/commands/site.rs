@@ -6,7 +6,7 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::history::{head, no_metric, own_metrics, points_until, readable};
-use super::points::{experiments, path_of_report};
+use super::points::{experiments, path_in_git};
 use crate::ui::Ui;
 use crate::ui::cli::{MetricArgument, SiteArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -82,8 +82,7 @@ fn known(
     let committed = repository.zip(head.as_ref());
     let mut names: BTreeSet<String> = experiments(place).into_iter().collect();
     if let Some((repository, head)) = committed {
-        let reports = path_of_report(place, repository, "");
-        let reports = reports.trim_end_matches(results::FILE).trim_end_matches('/').to_owned() + "/";
+        let reports = path_in_git(place, repository, "reports/");
         let files = repository.files(head, &reports);
         let folders =
             files.iter().filter_map(|path| path.strip_prefix(&reports)?.strip_suffix(&format!("/{}", results::FILE)));

@@ -25,7 +25,7 @@ impl InvalidSpecError {
     /// Sorts by place, the file before the command line, and keeps the first [`MOST_SHOWN`].
     pub(super) fn new(file: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(Problem::order);
-        problems.dedup_by(|a, b| a.message() == b.message() && a.order() == b.order());
+        problems.dedup_by(|a, b| a.message == b.message && a.order() == b.order());
         let omitted = problems.len().saturating_sub(MOST_SHOWN);
         problems.truncate(MOST_SHOWN);
         InvalidSpecError { file: file.to_owned(), problems, omitted }

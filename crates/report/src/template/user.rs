@@ -72,7 +72,7 @@ impl UserTemplate {
         let template = UserTemplate { path: path.to_owned(), name, text };
         let output = template.output();
         let lower = output.to_lowercase();
-        if output.is_empty() || Format::all().any(|format| format.file() == lower) {
+        if output.is_empty() || Format::all().any(|format| format.file == lower) {
             return Err(template.in_the_way("a file of the report"));
         }
         // The report of a partial record lies among its data, which nothing may ever replace.

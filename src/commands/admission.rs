@@ -9,16 +9,17 @@ use std::time::Duration;
 use super::libraries;
 use super::quiet::OtherUsers;
 use crate::run::event::Event;
-use crate::run::{self, Prepared, Provenance};
+use crate::run::{self, Ended, Job, Prepared, Provenance};
 use crate::ui::Ui;
 use crate::ui::error::Error;
+use crate::ui::live::Live;
 use base::machine::host;
 use base::quantity::Nanos;
 use experiment::Experiment;
 use plan::Plan;
 use prepare::runtime::Libraries;
 use reading::shell;
-use record::ProjectRoot;
+use record::{ProjectRoot, StoreError};
 use spec::Loaded;
 use worker::Interrupts;
 use worker::backend;
@@ -97,11 +98,17 @@ impl Admission {
         prepared.try_devices(experiment, &self.libraries, &self.executable, interrupts).is_ok()
     }
 
-    /// Tells those who wait for the machine how long that will be, once it is known.
-    pub(super) fn on_event(&self, event: &Event<'_>) {
-        if let (Some(lock), Event::Planned { estimate: Some(left), .. }) = (&self.lock, event) {
-            lock.expect_end(*left);
-        }
+    /// Measures what a record lacks, shows how it goes, and tells those who wait for the machine how long that will be.
+    pub(super) fn execute(&self, job: &mut Job, interrupts: &Interrupts, ui: &Ui) -> Result<Ended, StoreError> {
+        let mut live = Live::new(ui, self.warning());
+        let ended = run::execute(job, interrupts, &mut |event: &Event<'_>| {
+            if let (Some(lock), Event::Planned { estimate: Some(left), .. }) = (&self.lock, event) {
+                lock.expect_end(*left);
+            }
+            live.on_event(event);
+        });
+        live.finish();
+        ended
     }
 
     /// What to say about the machine before measuring.

@@ -57,7 +57,7 @@ fn report_of(record: &Record) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
     let results = results::results(manifest, &summary, &judged);
     let formats: Vec<Format> = ["html", "json"].into_iter().filter_map(Format::named).collect();
     let rendered = report::compose(&results, Some(&record.runs)).render(&formats)?;
-    Ok(rendered.files.into_iter().map(|(format, bytes)| (format.file(), bytes)).collect())
+    Ok(rendered.files.into_iter().map(|(format, bytes)| (format.file, bytes)).collect())
 }
 
 /// The files below the root that a record was made from, by their paths, all of them as they were then.

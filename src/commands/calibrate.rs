@@ -10,7 +10,7 @@ use crate::ui::cli::{CalibrateArgs, CalibrationDesign, Overrides};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::live::Live;
 use crate::ui::{Ui, calibration};
-use experiment::{Design, Experiment, Selector, SelectorError, Variant, Vocabulary, calibration, parse_selector};
+use experiment::{Design, Experiment, Selector, Variant, Vocabulary, calibration};
 use judge::compare::{Calibration, calibrate};
 use judge::summary::LEAST_RUNS;
 use record::{ProjectRoot, write_whole};
@@ -61,14 +61,7 @@ pub(super) fn run(arguments: &CalibrateArgs, ui: &Ui) -> Result<ExitCode, Error>
 /// the calibration's own cells.
 fn choose_variant(experiment: &mut Experiment, only: Option<&str>) -> Result<Option<String>, Error> {
     let Some(text) = only else { return Ok(None) };
-    let refuse = |error: SelectorError| {
-        let hint = error.hint().map(str::to_owned);
-        Error::Selector(error, hint)
-    };
-    let selector = parse_selector(text).map_err(refuse)?;
-    if let Some(error) = selector.check(&Vocabulary::of(experiment)).into_iter().next() {
-        return Err(refuse(error));
-    }
+    let selector = specs::only(text, &Vocabulary::of(experiment))?;
     if !selector.is_about::<Variant>() {
         return Ok(only.map(str::to_owned));
     }

@@ -13,6 +13,7 @@ use crate::ui::{Ui, doctor};
 use base::machine::host::{self, Host, Neighbour};
 use base::machine::kernel::Kernel;
 use base::machine::probe::check::{Check, Others, checks};
+use base::wording::grouped;
 use experiment::{Device, Devices, Hardware, PROVIDERS, Provider, Supply};
 use prepare::runtime::{self, Library, PINNED};
 use worker::Interrupts;
@@ -75,14 +76,7 @@ impl DeviceFound {
 
 /// `cuda:0, tensorrt:0: no NVIDIA driver here`: devices of which the same is to be said share a line.
 fn lines(devices: &[DeviceFound]) -> Vec<String> {
-    let mut states: Vec<(String, Vec<&str>)> = Vec::new();
-    for device in devices {
-        let state = device.state();
-        match states.iter_mut().find(|(known, _)| *known == state) {
-            Some((_, labels)) => labels.push(&device.label),
-            None => states.push((state, vec![&device.label])),
-        }
-    }
+    let states = grouped(devices.iter().map(|device| (device.state(), device.label.as_str())));
     states.into_iter().map(|(state, labels)| format!("{}: {state}", labels.join(", "))).collect()
 }
 

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::diff::Source;
 use super::points::{experiments, path_of_report, points};
-use super::{json_text, print};
+use super::{json_text, print, specs};
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
 use base::metric::{Metric, MetricReference};
-use experiment::{Axis, Device, SelectorError, Vocabulary};
+use experiment::{Axis, Device, Vocabulary};
 use judge::diff::{Side, Spreads, frames_differ};
 use judge::history::{History, Point, history};
 use judge::results::{Cell, Measured, Results, Wanted};
@@ -140,24 +140,37 @@ pub(super) fn readable(place: &ProjectRoot, ui: &Ui) -> Option<Repository> {
 /// The reports that commits have, oldest first.
 fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
     let Some(repository) = readable(place, ui) else { return Ok(Vec::new()) };
-    let path = path_of_report(place, &repository, experiment);
-    let head = match repository.commit(&arguments.revision) {
-        Ok(commit) => commit,
-        // A repository without a commit has no history.
-        Err(_) if arguments.revision == "HEAD" => return Ok(Vec::new()),
-        Err(error) => {
-            return Err(Error::refused(
-                error.to_string(),
-                error.hint().unwrap_or_else(|| "name a branch, a tag or a commit".to_owned()),
-            ));
-        }
-    };
+    let Some(head) = head(&repository, &arguments.revision)? else { return Ok(Vec::new()) };
     let columns: Vec<String> = arguments.metric.read(&[]).iter().map(MetricReference::column).collect();
     let wanted = Wanted { metrics: &columns, claims: false };
-    let found = points(&repository, &path, &repository.commits_of(&head, &path), wanted);
+    Ok(points_until(&head, (place, &repository), experiment, wanted, ui))
+}
+
+/// The commit of a revision; `None` for the `HEAD` of a repository without a commit.
+pub(super) fn head(repository: &Repository, revision: &str) -> Result<Option<String>, Error> {
+    match repository.commit(revision) {
+        Ok(commit) => Ok(Some(commit)),
+        Err(_) if revision == "HEAD" => Ok(None),
+        Err(error) => {
+            let hint = error.hint().unwrap_or_else(|| "name a branch, a tag or a commit".to_owned());
+            Err(Error::refused(error.to_string(), hint))
+        }
+    }
+}
+
+/// The reports of an experiment that the commits up to `head` have, oldest first.
+pub(super) fn points_until(
+    head: &str,
+    (place, repository): (&ProjectRoot, &Repository),
+    experiment: &str,
+    wanted: Wanted<'_>,
+    ui: &Ui,
+) -> Vec<Point> {
+    let path = path_of_report(place, repository, experiment);
+    let found = points(repository, &path, &repository.commits_of(head, &path), wanted);
     // One report that cannot be read hides none of the others.
     let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();
-    Ok(found.into_iter().filter_map(told).collect())
+    found.into_iter().filter_map(told).collect()
 }
 
 /// Adds what was measured here and never committed; times of one form sort as texts.
@@ -194,10 +207,7 @@ fn vocabulary(points: &[Point]) -> Vocabulary {
 ///
 /// A selector with a name that no cell of the points has.
 fn wanted(only: Option<&str>, points: &[Point]) -> Result<impl Fn(&Cell) -> bool + use<>, Error> {
-    let refuse = |error: SelectorError| Error::Selector(error.clone(), error.hint().map(str::to_owned));
-    let selector = only.map(experiment::parse_selector).transpose().map_err(refuse)?;
-    let unknown = selector.as_ref().and_then(|selector| selector.check(&vocabulary(points)).into_iter().next());
-    unknown.map_or(Ok(()), |error| Err(refuse(error)))?;
+    let selector = only.map(|text| specs::only(text, &vocabulary(points))).transpose()?;
     let matcher = selector.map(|selector| selector.matcher());
     Ok(move |cell: &Cell| {
         let coordinate = |key: &str| match Axis::of_singular(key) {

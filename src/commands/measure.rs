@@ -4,12 +4,10 @@ use std::path::Path;
 
 use super::admission::{Admission, Wishes};
 use super::specs;
-use crate::run::event::Event;
 use crate::run::{self, Ended, Job};
 use crate::ui::Ui;
 use crate::ui::cli::Overrides;
 use crate::ui::error::{Error, ExitCode};
-use crate::ui::live::Live;
 use record::{Outcome, ProjectRoot};
 use spec::Loaded;
 use worker::Interrupts;
@@ -46,13 +44,7 @@ pub(super) fn measure(
     }
     let provenance = admission.provenance((loaded, file), &overrides.set, restrictions, false);
     let mut job = run::create(prepared, place, provenance)?;
-    let mut live = Live::new(ui, admission.warning());
-    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
-        admission.on_event(event);
-        live.on_event(event);
-    });
-    live.finish();
-    match ended? {
+    match admission.execute(&mut job, interrupts, ui)? {
         Ended::Complete => {}
         Ended::Interrupted => return Ok(None),
         Ended::Refused(refusal) => return Err(super::run::below_requirement(job.record(), refusal)),

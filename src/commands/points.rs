@@ -10,11 +10,15 @@ use judge::results::{self, Wanted};
 use record::git::{Blob, FileReader, Repository};
 use record::{ProjectRoot, StoreError};
 
+/// A path below the root as git names it.
+pub(super) fn path_in_git(place: &ProjectRoot, repository: &Repository, path: &str) -> String {
+    let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
+    root.map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
+}
+
 /// Where a report lies, as git names it.
 pub(super) fn path_of_report(place: &ProjectRoot, repository: &Repository, experiment: &str) -> String {
-    let root = repository.path_of(&place.root).filter(|root| !root.is_empty());
-    let file = format!("reports/{experiment}/{}", results::FILE);
-    root.map_or_else(|| file.clone(), |root| format!("{root}/{file}"))
+    path_in_git(place, repository, &format!("reports/{experiment}/{}", results::FILE))
 }
 
 /// What these commits have at a path; those without it are left out.

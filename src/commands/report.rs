@@ -86,7 +86,7 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
     let results = results::read(file)?;
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
     let mut formats = arguments.format.clone();
-    let is_input = |format: &Format| format.file() == results::FILE && arguments.output.is_none();
+    let is_input = |format: &Format| format.file == results::FILE && arguments.output.is_none();
     if formats.iter().any(is_input) {
         // What another format leaves out would be lost.
         if formats.iter().all(is_input) {

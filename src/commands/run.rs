@@ -10,11 +10,9 @@ use super::records::was_measured;
 use super::report::Destination;
 use super::specs;
 use super::validate::check_runs;
-use crate::run::event::Event;
 use crate::run::{self, Ended, Job, Prepared, Refusal};
 use crate::ui::cli::RunArgs;
 use crate::ui::error::{Error, ExitCode};
-use crate::ui::live::Live;
 use crate::ui::{Ui, plan as listing};
 use base::machine::host;
 use experiment::Grade;
@@ -231,15 +229,10 @@ fn execute(
     interrupts: &Interrupts,
     (admission, ui): (&Admission, &Ui),
 ) -> Result<ExitCode, Error> {
-    let mut live = Live::new(ui, admission.warning());
     if let Some(note) = &target.note {
         ui.note(note);
     }
-    let ended = run::execute(&mut job, interrupts, &mut |event: &Event<'_>| {
-        admission.on_event(event);
-        live.on_event(event);
-    });
-    live.finish();
+    let ended = admission.execute(&mut job, interrupts, ui);
     let record = job.into_record();
     let ended = ended.inspect_err(|_| ui.note(&continuation(place, &record)))?;
     let folder = match ended {

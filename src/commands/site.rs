@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::history::{no_metric, own_metrics, readable};
-use super::points::{experiments, path_of_report, points};
+use super::history::{head, no_metric, own_metrics, points_until, readable};
+use super::points::{experiments, path_in_git};
 use crate::ui::Ui;
 use crate::ui::cli::{MetricArgument, SiteArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -77,22 +77,12 @@ fn known(
     arguments: &SiteArgs,
     ui: &Ui,
 ) -> Result<Vec<Known>, Error> {
-    let head = match repository.map(|repository| repository.commit(&arguments.revision)) {
-        Some(Ok(head)) => Some(head),
-        // A repository without a commit, or none at all, has the reports that lie there.
-        Some(Err(error)) if arguments.revision != "HEAD" => {
-            return Err(Error::refused(
-                error.to_string(),
-                error.hint().unwrap_or_else(|| "name a branch, a tag or a commit".to_owned()),
-            ));
-        }
-        _ => None,
-    };
+    // A repository without a commit, or none at all, has the reports that lie there.
+    let head = repository.map(|repository| head(repository, &arguments.revision)).transpose()?.flatten();
     let committed = repository.zip(head.as_ref());
     let mut names: BTreeSet<String> = experiments(place).into_iter().collect();
     if let Some((repository, head)) = committed {
-        let reports = path_of_report(place, repository, "");
-        let reports = reports.trim_end_matches(results::FILE).trim_end_matches('/').to_owned() + "/";
+        let reports = path_in_git(place, repository, "reports/");
         let files = repository.files(head, &reports);
         let folders =
             files.iter().filter_map(|path| path.strip_prefix(&reports)?.strip_suffix(&format!("/{}", results::FILE)));
@@ -105,14 +95,7 @@ fn known(
     for name in names.into_iter().filter(|name| is_folder(name)) {
         let mut found: Vec<Point> = Vec::new();
         if let Some((repository, head)) = committed {
-            let path = path_of_report(place, repository, &name);
-            for point in points(repository, &path, &repository.commits_of(head, &path), wanted) {
-                match point {
-                    Ok(point) => found.push(point),
-                    // One report that cannot be read hides none of the others.
-                    Err(error) => ui.note(&format!("left out: {error}")),
-                }
-            }
+            found = points_until(head, (place, repository), &name, wanted, ui);
         }
         let file = place.report(&name).join(results::FILE);
         if arguments.revision == "HEAD" && file.is_file() {

@@ -14,7 +14,7 @@ use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
 use crate::ui::plan::equal_variants;
 use crate::ui::transfer::TransferBar;
-use experiment::{self, CompiledSelector, Design, Profiling, Vocabulary, ZOO};
+use experiment::{self, CompiledSelector, Design, Profiling, Selector, Vocabulary, ZOO};
 use files::below::{OutOfBoundsError, files_below};
 use plan::{self, Cell, Plan, SkipKind, is_idle};
 use prepare::models::{self, Progress};
@@ -188,15 +188,19 @@ pub(super) fn select(prepared: &mut Prepared, loaded: &Loaded, overrides: &Overr
     Ok(())
 }
 
+/// The selector of `--only`.
+///
+/// # Errors
+///
+/// One that cannot be read, and names that nothing has.
+pub(super) fn only(text: &str, known: &Vocabulary) -> Result<Selector, Error> {
+    let selector = experiment::parse_selector(text);
+    let checked = selector.and_then(|selector| selector.check(known).into_iter().next().map_or(Ok(selector), Err));
+    checked.map_err(|error| Error::Selector(error.clone(), error.hint().map(str::to_owned)))
+}
+
 fn select_only(plan: &mut Plan, loaded: &Loaded, text: &str) -> Result<(), Error> {
-    let refuse = |error: experiment::SelectorError| {
-        let hint = error.hint().map(str::to_owned);
-        Error::Selector(error, hint)
-    };
-    let selector = experiment::parse_selector(text).map_err(refuse)?;
-    if let Some(error) = selector.check(&Vocabulary::of(&loaded.experiment)).into_iter().next() {
-        return Err(refuse(error));
-    }
+    let selector = only(text, &Vocabulary::of(&loaded.experiment))?;
     let compiled = CompiledSelector::new(&selector, &plan.axes);
     let left_out: Vec<usize> =
         plan.cells.iter().enumerate().filter(|(_, cell)| !compiled.matches(&cell.at)).map(|(index, _)| index).collect();

@@ -18,7 +18,7 @@ pub(super) fn export(client: &str, arguments: &ExportArgs) -> Result<ExitCode, E
     let cannot = |source| Error::attempt("cannot write the report to a temporary folder", source);
     let scratch = Scratch::new().map_err(cannot)?;
     let rendered = report::compose(&results, Some(&record.runs)).render(&Format::defaults().collect::<Vec<_>>())?;
-    let files = rendered.files.iter().map(|(format, bytes)| (format.file().to_owned(), bytes.as_slice()));
+    let files = rendered.files.iter().map(|(format, bytes)| (format.file.to_owned(), bytes.as_slice()));
     let plots = rendered.plots.iter().flatten().map(|(name, svg)| (name.clone(), svg.as_bytes()));
     for (name, bytes) in files.chain(plots) {
         std::fs::write(scratch.path().join(name), bytes).map_err(cannot)?;

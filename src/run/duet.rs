@@ -7,33 +7,19 @@ use plan::{Cell, Plan, Skip, SkipKind};
 /// Why two arms cannot be measured at the same time.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, miette::Diagnostic)]
 pub enum DuetError {
-    /// A group of one, or of three and more.
     #[error("`measure.design: duet` measures two cells side by side, but {} compared here: {}",
         if .cells.len() == 1 { "one is" } else { "more are" }, .cells.join(", "))]
     #[diagnostic(help("compare exactly two entries, or use `design: slices`, which takes any number"))]
-    NotTwo {
-        /// The cells of the group.
-        cells: Vec<String>,
-    },
-    /// A cell elsewhere than on the CPU.
+    NotTwo { cells: Vec<String> },
     #[error("`measure.design: duet` runs on the CPU only, and {cell} does not")]
     #[diagnostic(help("take the device out of `devices`, or use `design: slices`"))]
     NotCpu { cell: String },
-    /// More threads than cores.
     #[error("variant `{variant}` asks for {threads} threads; in a duet each arm has {cores} of the cores")]
     #[diagnostic(help("ask for fewer threads, or use `design: slices`, in which an arm has all cores"))]
-    Threads {
-        variant: String,
-        /// What it asks for.
-        threads: u32,
-        /// What there is.
-        cores: usize,
-    },
-    /// Too few cores.
+    Threads { variant: String, threads: u32, cores: usize },
     #[error("`measure.design: duet` needs two equal sets of cores: {0}")]
     #[diagnostic(help("use `design: slices`, in which the arms take turns"))]
     Cores(CoreSplitError),
-    /// A selection that leaves one of two.
     #[error("--only selects {cell} without its partner in the duet")]
     #[diagnostic(help("select both, or use another design"))]
     Alone { cell: String },

@@ -15,94 +15,44 @@ use record::hold::InUse;
 /// Why an experiment cannot be carried out on this host.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum PrepareError {
-    /// The matrix.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Inputs of models whose size nobody said.
     #[error("{}", open_dimensions(.0))]
     #[diagnostic(help("{}", open_remedies(.0)))]
     OpenDimensions(Vec<OpenDimensions>),
-    /// Data that do not fit.
     #[error("model `{model}`, dataset {}: {}", .file.display(), without_path(.file, .problem))]
-    Dataset {
-        /// The model.
-        model: String,
-        /// The dataset's file.
-        file: PathBuf,
-        /// What is wrong.
-        problem: Box<DatasetError>,
-    },
-    /// Values that do not fit.
+    Dataset { model: String, file: PathBuf, problem: Box<DatasetError> },
     #[error("model `{model}`, input `{input}`{}", place(.file.as_deref(), .problem))]
-    Feed {
-        /// The model.
-        model: String,
-        /// The input point.
-        input: String,
-        /// The file that it names.
-        file: Option<PathBuf>,
-        /// What is wrong.
-        problem: Box<DatasetError>,
-    },
-    /// Names in `convert: { keep: [...] }` that no model has.
+    Feed { model: String, input: String, file: Option<PathBuf>, problem: Box<DatasetError> },
     #[error("variant `{variant}`: `keep`: {problem} of its models")]
     #[diagnostic(help("{help}"))]
-    Keep {
-        variant: String,
-        /// Which words.
-        problem: String,
-        /// What may be meant.
-        help: String,
-    },
-    /// A model without all of its files.
+    Keep { variant: String, problem: String, help: String },
     #[error(transparent)]
     #[diagnostic(transparent)]
     Model(#[from] OnnxError),
-    /// A file that the record names cannot be read.
     #[error("cannot read {path}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A path that no JSON can hold.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("the path {path} is not UTF-8, so no record can hold it")]
     #[diagnostic(help("rename the file or folder, or measure from another folder"))]
-    NotUtf8 {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another perfrun measures into the record.
+    NotUtf8 { path: PathBuf },
     #[error(transparent)]
     #[diagnostic(transparent)]
     InUse(#[from] InUse),
     /// A record that cannot be taken up, because it would mix two things in one.
     #[error("cannot resume {record}: {what} has changed")]
     #[diagnostic(help("start a new record: run the specification without --resume"))]
-    Changed {
-        /// The record's folder.
-        record: PathBuf,
-        /// What has changed.
-        what: String,
-    },
+    Changed { record: PathBuf, what: String },
     /// A record of an earlier format, to which nothing is added: its runs would be of two versions of perfrun.
     #[error("cannot resume {record}: it is from an older perfrun, in format {format}")]
     #[diagnostic(help("render it with `perfrun report`, or start a new record without --resume"))]
-    Earlier {
-        /// The record's folder.
-        record: PathBuf,
-        format: u32,
-    },
+    Earlier { record: PathBuf, format: u32 },
     /// This machine's default number of threads does not fit the design (method 1.9).
     #[error("{0}")]
     #[diagnostic(help("{}", SPINNING_REMEDY))]
     Slowed(String),
-    /// Two arms at the same time.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Duet(#[from] DuetError),
-    /// The record.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

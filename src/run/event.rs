@@ -20,14 +20,12 @@ pub(crate) enum Event<'a> {
     Converting {
         /// Its name.
         model: &'a str,
-        /// To what.
         precision: Precision,
     },
     /// A model is there in another precision.
     Converted {
         /// Its name.
         model: &'a str,
-        /// In which.
         precision: Precision,
         /// It was in the cache.
         was_cached: bool,
@@ -88,14 +86,12 @@ pub(crate) enum Event<'a> {
     /// The rehearsal is over.
     RehearsalEnded {
         plan: &'a Plan,
-        /// All pilots.
         pilots: &'a [StoredRun],
         /// How long it took.
         took: Duration,
     },
     /// A short control begins, by which the specification's requirement is checked.
     CheckingGrade {
-        /// What is required.
         required: Grade,
         /// Runs of the control.
         runs: u32,

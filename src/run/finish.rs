@@ -21,7 +21,6 @@ use worker::measure::warm::WarmupStatus;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub cell: CellId,
-    /// Which arm.
     pub arm: Arm,
     /// Number of the run.
     pub run: u32,

@@ -193,7 +193,6 @@ impl Job {
         self.runs().iter().filter(|run| run.arm != Arm::Pilot)
     }
 
-    /// The model of a cell.
     pub fn model(&self, cell: &Cell) -> Option<&PreparedModel> {
         self.models.get(cell.model().place())
     }
@@ -274,7 +273,6 @@ impl Job {
         self.record.runs.iter().filter(|run| run.arm == Arm::Pilot).cloned().collect()
     }
 
-    /// The pilot of a cell.
     pub fn pilot(&self, cell: &Cell) -> Option<&StoredRun> {
         self.record.runs.get(self.index.pilots.get(&cell.id)?.0)
     }

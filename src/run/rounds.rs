@@ -10,7 +10,6 @@ use worker::measure::stop::{StopReason, Stopping};
 /// The bounds of the next slice, the same for every arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SliceBounds {
-    /// Time of the slice.
     pub(super) time: Nanos,
     /// Most samples of it.
     pub(super) samples: u32,

@@ -243,13 +243,13 @@ fn machine_name(text: &str) -> Result<String, String> {
 
 /// The words for `--format`, with what each file is.
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
-    let value = |format: Format| PossibleValue::new(format.name()).help(format.meaning());
+    let value = |format: Format| PossibleValue::new(format.name).help(format.meaning);
     let unknown = |name: String| Format::named(&name).ok_or_else(|| format!("unknown format `{name}`"));
     Trimmed(PossibleValuesParser::new(Format::all().map(value)).try_map(unknown))
 }
 
 pub(super) fn default_formats() -> impl Iterator<Item = &'static str> {
-    Format::defaults().map(Format::name)
+    Format::defaults().map(|format| format.name)
 }
 
 fn help_of_record() -> String {

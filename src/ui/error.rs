@@ -33,85 +33,61 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Spec(#[from] SpecError),
-    /// `--only`.
     #[error("--only: {0}")]
     Selector(SelectorError, #[help] Option<String>),
-    /// The matrix.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The facts of host and files.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Prepare(#[from] PrepareError),
-    /// The runtime library.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Runtime(#[from] RuntimeError),
-    /// A record.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// A template of the user's own.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Template(#[from] TemplateError),
-    /// A model file.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Onnx(#[from] OnnxError),
-    /// A model that is made or fetched.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Obtain(#[from] ObtainError),
-    /// A file of numbers.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Numbers(#[from] ReadError),
-    /// Two files of numbers that cannot be compared.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Comparison(#[from] ComparisonError),
-    /// A table that polars cannot make.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The machine's lock.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Lock(#[from] LockError),
-    /// A record that another perfrun measures into.
     #[error(transparent)]
     #[diagnostic(transparent)]
     InUse(#[from] InUse),
-    /// What is asked for cannot be done; the user can mend it.
     #[error("{message}")]
     Refused {
-        /// What is wrong.
         message: String,
-        /// What to do.
         #[help]
         help: Option<String>,
     },
-    /// What commands are built by has failed; the log follows in lines of its own.
+    /// The log follows in lines of its own.
     #[error("{found}")]
     #[diagnostic(help("nothing was measured; run it by hand"))]
-    SetUp {
-        /// Which command failed how and where.
-        found: String,
-    },
-    /// A file or descriptor.
+    SetUp { found: String },
     #[error("{what}")]
     Io {
-        /// What was attempted, with the path.
         what: String,
-        /// Why it failed.
         source: io::Error,
-        /// What to do.
         #[help]
         help: Option<String>,
     },
-    /// A fault of perfrun.
     #[error("{0}")]
     #[diagnostic(help("this is a bug in perfrun; please report it"))]
     Internal(String),

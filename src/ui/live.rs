@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use super::plan::product_line;
 use super::{LABEL_WIDTH, Ui, duration, table};
@@ -207,10 +207,8 @@ impl<'a> Live<'a> {
     fn spin(&mut self, label: &str, message: String) {
         self.finish();
         if self.ui.is_terminal() {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
-            if let Ok(style) = ProgressStyle::with_template(&format!("{label:<LABEL_WIDTH$}{{msg}}   {{elapsed}}")) {
-                bar.set_style(style);
-            }
+            let template = format!("{label:<LABEL_WIDTH$}{{msg}}   {{elapsed}}");
+            let bar = super::bar(None, ProgressDrawTarget::stderr_with_hz(4), &template);
             bar.set_message(printable(&message).into_owned());
             bar.enable_steady_tick(Duration::from_millis(250));
             self.bar = Some(bar);
@@ -339,13 +337,9 @@ impl<'a> Live<'a> {
         let terminal = self.ui.is_terminal();
         self.bar.get_or_insert_with(|| {
             let target = if terminal { ProgressDrawTarget::stderr_with_hz(1) } else { ProgressDrawTarget::hidden() };
-            let bar = ProgressBar::with_draw_target(Some(length), target);
             let template =
                 format!("{{msg}}{label:<LABEL_WIDTH$}{{prefix}}   {{pos}}/{{len}} runs   {{elapsed}}   {{bar:20}}");
-            if let Ok(style) = ProgressStyle::with_template(&template) {
-                bar.set_style(style);
-            }
-            bar
+            super::bar(Some(length), target, &template)
         })
     }
 }

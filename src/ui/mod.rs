@@ -23,6 +23,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anstream::AutoStream;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 
 use crate::ui::cli::Said;
@@ -223,6 +224,15 @@ fn write(mut out: impl Write, text: &str) -> io::Result<()> {
 
 /// Columns of the label in front of a line.
 pub(crate) const LABEL_WIDTH: usize = 11;
+
+/// A bar of that form on a target.
+pub(crate) fn bar(length: Option<u64>, target: ProgressDrawTarget, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(length, target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
 
 fn console_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)

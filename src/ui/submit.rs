@@ -1,6 +1,6 @@
 //! The shards of a submitted job on the terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish};
 
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::ui::cli::Shard;
@@ -67,7 +67,6 @@ impl State {
     }
 }
 
-/// A row for each shard.
 pub fn describe(rows: &[ShardRow], width: usize) -> String {
     let mut columns = vec![OverviewColumn::text("shard"), OverviewColumn::number("cells")];
     let is_timed = rows.iter().any(|row| row.expected.is_some());
@@ -110,13 +109,9 @@ impl WaitBar {
     /// For so many shards.
     pub fn new(ui: Ui, shards: usize) -> Self {
         let bar = ui.is_terminal().then(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(1);
-            let bar = ProgressBar::with_draw_target(Some(STEPS * shards as u64), target);
             let template = format!("{:<LABEL_WIDTH$}{{msg}}   {{elapsed}} {{bar:10}}", "waiting");
-            if let Ok(style) = ProgressStyle::with_template(&template) {
-                bar.set_style(style);
-            }
-            bar
+            let target = ProgressDrawTarget::stderr_with_hz(1);
+            super::bar(Some(STEPS * shards as u64), target, &template).with_finish(ProgressFinish::AndClear)
         });
         WaitBar { ui, bar, told: String::new() }
     }
@@ -139,14 +134,6 @@ impl WaitBar {
                 self.told = summary;
             }
             None => {}
-        }
-    }
-}
-
-impl Drop for WaitBar {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How far a model is that is being fetched, on a terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish};
 
 use super::{LABEL_WIDTH, Ui};
 
@@ -24,26 +24,13 @@ impl TransferBar {
             return;
         }
         // Another file begins.
-        if let Some(bar) = self.bar.take_if(|bar| done < bar.position()) {
-            bar.finish_and_clear();
-        }
+        self.bar.take_if(|bar| done < bar.position());
         let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(4));
             let of = if total.is_some() { "/{total_bytes}   {bar:20}" } else { "" };
             let template = format!("{:LABEL_WIDTH$}{{bytes}}{of}   {{bytes_per_sec}}   {{elapsed}}", "");
-            if let Ok(style) = ProgressStyle::with_template(&template) {
-                bar.set_style(style);
-            }
-            bar
+            let target = ProgressDrawTarget::stderr_with_hz(4);
+            super::bar(total, target, &template).with_finish(ProgressFinish::AndClear)
         });
         bar.set_position(done);
-    }
-}
-
-impl Drop for TransferBar {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }

@@ -177,8 +177,8 @@ fn a_report_is_made_from_its_results_alone() {
         let of_results = compose(&committed, None).render(&formats).unwrap();
         assert_eq!(of_record.plots, of_results.plots, "{name}");
         for ((format, full), (_, bare)) in of_record.files.iter().zip(&of_results.files) {
-            if format.name() != "html" {
-                assert_eq!(full, bare, "{name}: {}", format.name());
+            if format.name != "html" {
+                assert_eq!(full, bare, "{name}: {}", format.name);
                 continue;
             }
             let [full, bare] = [full, bare].map(|bytes| without_figures(&String::from_utf8_lossy(bytes)));

@@ -153,7 +153,6 @@ impl Carrier {
 /// A code in plain words; each text is one or two sentences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CodeText {
-    /// The code.
     pub code: Code,
     /// How much it weighs.
     pub severity: Severity,

@@ -57,32 +57,12 @@ impl From<std::time::Duration> for Nanos {
 /// Why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// Not a number followed by a known unit.
     #[error("`{text}` is not a {what}; write for example {example}")]
-    Malformed {
-        /// What was read.
-        text: String,
-        /// What was wanted.
-        what: &'static str,
-        /// A text that would do.
-        example: &'static str,
-    },
-    /// Below zero.
+    Malformed { text: String, what: &'static str, example: &'static str },
     #[error("`{text}` is negative; a {what} is not")]
-    Negative {
-        /// What was read.
-        text: String,
-        /// What was wanted.
-        what: &'static str,
-    },
-    /// Larger than can be stored.
+    Negative { text: String, what: &'static str },
     #[error("`{text}` is too large for a {what}")]
-    TooLarge {
-        /// What was read.
-        text: String,
-        /// What was wanted.
-        what: &'static str,
-    },
+    TooLarge { text: String, what: &'static str },
 }
 
 /// Splits `12.5ms` into its number and its unit, with the errors that all quantities share.

@@ -1,4 +1,4 @@
-//! Lists and numbers of things in sentences.
+//! Lists and numbers of things, as sentences have them.
 
 /// `1 cell`, `12 cells`.
 pub fn count(number: u64, singular: &str) -> String {
@@ -25,6 +25,29 @@ pub fn some(mut names: impl ExactSizeIterator<Item = String>, most: usize) -> Ve
     let mut told: Vec<String> = names.by_ref().take(most).collect();
     told.push(format!("{} more", names.len()));
     told
+}
+
+/// Each of these once, in the order in which they come.
+pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}
+
+/// What is said with all that it is said of, in the order in which they come.
+pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }
 
 /// The text with a first letter that begins a sentence.

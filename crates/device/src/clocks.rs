@@ -9,7 +9,6 @@ const PART_OF_THE_HIGHEST: f64 = 0.75;
 /// What became of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locked {
-    /// What it is.
     pub name: String,
     /// The clock that it was to get, in MHz.
     pub mhz: Option<u32>,

@@ -27,7 +27,6 @@ const OTHERS: f64 = 0.05;
 /// What was seen of a GPU before the first block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// What it is.
     pub facts: Facts,
     /// Mean power while nothing of perfrun ran on it, over two seconds.
     pub idle_watts: Option<f64>,

@@ -177,12 +177,10 @@ impl Axis {
         self.facts().is_always_written
     }
 
-    /// The axis of that word.
     pub fn of_singular(word: &str) -> Option<Self> {
         Axis::ALL.into_iter().find(|axis| axis.singular() == word)
     }
 
-    /// The axis of that key.
     pub fn of_plural(key: &str) -> Option<Self> {
         Axis::ALL.into_iter().find(|axis| axis.plural() == key)
     }

@@ -68,7 +68,6 @@ impl InputPoint {
         point
     }
 
-    /// The point with this batch.
     pub fn with_batch(&self, batch: u64) -> InputPoint {
         let mut point = self.clone();
         point.dimensions.insert(BATCH.to_owned(), batch);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Experiment, Runs, Selector};
 use base::metric::{Difference, MetricReference, Statistic};
 use base::quantity::Ratio;
+use base::wording::distinct;
 use statistics::interim::InterimAnalyses;
 use statistics::planning::detectable_effect;
 
@@ -113,12 +114,10 @@ impl Grade {
         Self::MOST.iter().find(|(_, most)| effect <= *most).map_or(Grade::D, |(grade, _)| *grade)
     }
 
-    /// The grade of this letter.
     pub fn named(letter: &str) -> Option<Self> {
         [Grade::A, Grade::B, Grade::C, Grade::D].into_iter().find(|grade| grade.letter() == letter)
     }
 
-    /// The letter.
     pub fn letter(self) -> &'static str {
         match self {
             Grade::A => "A",
@@ -152,7 +151,6 @@ impl Choose {
 /// A bound on a metric of the cells that `of` matches; the others keep it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
-    /// Of what.
     pub metric: MetricReference,
     /// The least value, in the metric's stored unit.
     pub min: Option<f64>,
@@ -175,7 +173,6 @@ pub struct Goal {
 /// What may not become worse from one commit to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Of what.
     pub metric: MetricReference,
     /// By how much it may be worse.
     pub worse_by: Difference,
@@ -226,13 +223,7 @@ fn of_runs(named: impl Iterator<Item = MetricReference>) -> Vec<MetricReference>
             !metric.is_constant() && !metric.is_known_once() && !reference.is_speedup() && metric.operator().is_none();
         varies && (statistic == Statistic::Median || statistic.is_tail())
     };
-    let mut found = vec![MetricReference::LATENCY];
-    for reference in named.filter(is_of_runs) {
-        if !found.contains(&reference) {
-            found.push(reference);
-        }
-    }
-    found
+    distinct(std::iter::once(MetricReference::LATENCY).chain(named.filter(is_of_runs)))
 }
 
 /// A table that the specification asks for: a pivot over the axes.

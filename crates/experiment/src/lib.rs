@@ -23,7 +23,6 @@ mod matrix;
 mod measure;
 mod mock;
 mod precision;
-mod profiling;
 mod provider;
 mod quick;
 mod runs;
@@ -62,10 +61,9 @@ pub use input::{BatchSearch, InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub use load::{Arrivals, LatencyBound, Load, spaced};
 pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
-pub use measure::{Boundary, Cache, Design, Measure, Parallel, Rebuild, Stop, StopStatistic, Warmup};
+pub use measure::{Boundary, Cache, Design, Measure, Parallel, Profiling, Rebuild, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Precision, Quantization};
-pub use profiling::Profiling;
 pub use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply};
 pub use quick::quick;
 pub use runs::Runs;
@@ -82,7 +80,6 @@ pub struct Experiment {
     pub name: String,
     /// What the experiment asks, in the author's words.
     pub description: Option<String>,
-    /// Metrics of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<OwnMetric>,
     /// The models, in the order of the file (globs and folders sorted).
@@ -157,7 +154,6 @@ pub struct Experiment {
 /// Two cells that are compared with each other, by their names; or one alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellPair {
-    /// The baseline.
     pub baseline: AxisMap<String>,
     /// What is compared with it.
     pub candidate: Option<AxisMap<String>>,
@@ -399,7 +395,6 @@ impl Device {
         Device::of(Device::CPU)
     }
 
-    /// The device of a provider that has one.
     pub fn of(provider: &str) -> Self {
         Device { provider: provider.to_owned(), index: None, hardware: None, machine: None }
     }

@@ -76,7 +76,6 @@ impl LowerPrecision {
 /// How several devices of one provider are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// There is one.
     One,
     /// By number, which is passed to the provider as the option `device_id`.
     Numbered,

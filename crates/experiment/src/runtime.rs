@@ -122,7 +122,6 @@ impl Package {
         }
     }
 
-    /// The package of that name.
     pub fn of_name(name: &str) -> Option<Self> {
         Package::ALL.into_iter().find(|package| package.name() == name)
     }

@@ -13,41 +13,27 @@ use reading::nearest::suggestion;
 /// Why a selector selects nothing sensible. All are the user's to mend.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, miette::Diagnostic)]
 pub enum SelectorError {
-    /// A part of the text is not `key=name`.
     #[error("`{part}` in a selector is not `key=name`")]
     #[diagnostic(help("write for example `model=mlp|cnn,variant=fp32,batch=1`"))]
     Malformed { part: String },
-    /// A key stands twice.
     #[error("`{key}` is listed twice in a selector")]
     #[diagnostic(help("give several names to one key: `{key}=a|b`"))]
     Twice { key: String },
-    /// Neither an axis nor a dimension of the experiment.
     #[error("unknown key `{key}` in a selector")]
     UnknownKey {
         key: String,
-        /// The nearest one, or all.
         #[help]
         hint: Option<String>,
     },
-    /// No entry of the axis has that name.
     #[error("no {key} is named `{name}`")]
     UnknownName {
-        /// The axis.
         key: String,
         name: String,
-        /// The nearest one, or all.
         #[help]
         hint: Option<String>,
     },
-    /// A glob that cannot be read.
     #[error("`{pattern}` is not a valid glob: {reason}")]
-    BadGlob {
-        /// The axis or dimension.
-        key: String,
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    BadGlob { key: String, pattern: String, reason: String },
 }
 
 impl SelectorError {

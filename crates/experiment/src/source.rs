@@ -12,7 +12,6 @@ use onnx::zoo::Network;
 pub enum Source {
     /// perfrun makes it.
     Zoo {
-        /// Which network.
         network: Network,
         /// Classes of its classifier; `None`: as published.
         classes: Option<u32>,

@@ -15,13 +15,10 @@ pub(crate) const MOST_ENTRIES: usize = 100_000;
 /// Why a folder is not searched to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfBoundsError {
-    /// More than anybody keeps models or specifications in.
     #[error("`{}` holds more than {MOST_ENTRIES} files and folders", .0.display())]
     Entries(PathBuf),
-    /// Too many folders in one another.
     #[error("`{}` lies more than {MOST_LEVELS} folders deep", .0.display())]
     Levels(PathBuf),
-    /// Something is mounted there: `/proc`, a share.
     #[error("`{}` is another file system", .0.display())]
     FileSystem(PathBuf),
 }

@@ -64,7 +64,6 @@ impl Scratch {
         remove_left(cache, DEEPEST_IN_CACHE, NEW);
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -30,7 +30,6 @@ impl NodeProto {
         self
     }
 
-    /// The attribute of that name.
     pub(crate) fn named_attribute(&self, name: &str) -> Option<&AttributeProto> {
         self.attribute.iter().find(|attribute| attribute.name() == name)
     }

@@ -21,142 +21,76 @@ pub struct OnnxError {
 
 /// Why a model file cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum OnnxErrorKind {
-    /// Nothing is there.
     #[error("there is no such file")]
-    Missing {
-        /// The path that looks most like it.
-        near: Option<PathBuf>,
-    },
-    /// A folder, a pipe or a device.
+    Missing { near: Option<PathBuf> },
     #[error("this is not a file")]
     NotAFile,
-    /// No bytes.
     #[error("the file is empty")]
     Empty,
-    /// A link that leads nowhere.
     #[error("this is a link to `{target}`, where nothing is")]
     Dangling { target: String, remedy: String },
     /// The stand-in that Git leaves where Git LFS or git-annex did not fetch the content.
     #[error("this is {what}, not the model itself")]
     Pointer {
         what: &'static str,
-        /// The command that fetches the model.
         fetch: &'static str,
         /// Size of the model in bytes; only pointers of Git LFS have it.
         bytes: Option<u64>,
     },
-    /// Something else.
     #[error("this is not an ONNX file: {detail} (byte {offset})")]
     NotOnnx {
-        /// Where that shows.
         offset: u64,
-        /// What shows it.
         detail: String,
         /// What the file is instead, when its first bytes tell.
         instead: Option<&'static str>,
     },
-    /// The end is missing.
     #[error("the file is truncated: the content that starts at byte {offset} is missing {missing} bytes")]
     Truncated {
-        /// Where the incomplete content starts.
         offset: u64,
         /// How many bytes are missing.
         missing: u64,
     },
-    /// Bytes that no ONNX file has.
     #[error("the file is damaged at byte {offset}: {detail}")]
-    Damaged {
-        /// Where.
-        offset: u64,
-        /// What is wrong.
-        detail: String,
-    },
-    /// A file beside it is not there.
+    Damaged { offset: u64, detail: String },
     #[error("its external data file `{location}` is missing")]
-    ExternalDataMissing {
-        /// The path as the model has it.
-        location: String,
-    },
+    ExternalDataMissing { location: String },
     /// A file that is not below the model's folder, which nobody expects a model to read.
     #[error("its external data file `{location}` is outside its folder{}", place(.at))]
-    ExternalDataOutside {
-        /// The path as the model has it.
-        location: String,
-        /// Where that is, if links lead there.
-        at: Option<PathBuf>,
-    },
-    /// A file beside it is cut off or another one.
+    ExternalDataOutside { location: String, at: Option<PathBuf> },
     #[error("its weights need {needed} bytes of `{location}` for the tensor `{tensor}`, which has {size}")]
-    ExternalDataShort {
-        /// The path as the model has it.
-        location: String,
-        /// Whose weights.
-        tensor: String,
-        /// How long the file must be.
-        needed: u64,
-        /// How long it is.
-        size: u64,
-    },
-    /// A place in another file that is no number.
+    ExternalDataShort { location: String, tensor: String, needed: u64, size: u64 },
     #[error("its weight `{tensor}` has the {key} `{value}` in `{location}`, which is not a number of bytes")]
     ExternalDataPlace {
-        /// Whose weights.
         tensor: String,
         /// `offset` or `length`.
         key: &'static str,
-        /// What the model has.
         value: Box<str>,
-        /// The path as the model has it.
         location: String,
     },
-    /// As many bytes as no such tensor has.
     #[error("its weight `{tensor}` has {found} bytes in `{location}`, but its shape asks for {expected}")]
     ExternalDataLength {
-        /// Whose weights.
         tensor: String,
         /// What its shape asks for; the largest number where that is no shape.
         expected: u64,
-        /// What the model says.
         found: u64,
-        /// The path as the model has it.
         location: String,
     },
-    /// A file of which almost nothing is the model's.
     #[error("its external data `{location}` has {size} bytes, of which its weights use {used}")]
-    ExternalDataUnused {
-        /// The path as the model has it.
-        location: String,
-        /// What all its weights in that file need.
-        used: u64,
-        /// What the file has.
-        size: u64,
-    },
-    /// A pipe, a folder or a device beside it.
+    ExternalDataUnused { location: String, used: u64, size: u64 },
     #[error("its external data `{location}` is not a file")]
-    ExternalDataNotAFile {
-        /// The path as the model has it.
-        location: String,
-    },
-    /// More weights than this machine can hold.
+    ExternalDataNotAFile { location: String },
     #[error("its weights are more than the {memory} bytes of memory that this machine has")]
     TooLarge {
         /// Memory of this machine.
         memory: u64,
     },
-    /// A function that calls itself, through others perhaps.
     #[error("its function `{function}` calls itself")]
-    Recursion {
-        /// Its name.
-        function: String,
-    },
+    Recursion { function: String },
     /// A small file that stands for a huge graph.
     #[error("the calls of its functions stand for more than {most} nodes")]
-    TooManyCalls {
-        /// How many there may be.
-        most: u64,
-    },
-    /// The operating system refused.
+    TooManyCalls { most: u64 },
     #[error("cannot read it: {0}")]
     Io(io::Error),
 }

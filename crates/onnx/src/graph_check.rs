@@ -36,79 +36,34 @@ const MOST_NAMED: usize = 3;
 
 /// Why a graph is not whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum GraphError {
-    /// There is none.
     #[error("the model has no graph")]
     NoGraph,
-    /// The standard's operator set is not imported, but used.
     #[error("the model does not declare an opset version; 1 to {NEWEST_OPSET} are supported")]
     NoOpset,
-    /// A version that is not known.
     #[error("the model uses opset {found}; 1 to {NEWEST_OPSET} are supported")]
-    UnknownOpset {
-        /// What the model imports.
-        found: i64,
-    },
-    /// No such operator in that version.
+    UnknownOpset { found: i64 },
     #[error("node `{node}`: there is no operator `{operator}` in opset {opset}{}", hint(.nearest.as_deref()))]
-    UnknownOperator {
-        /// Label of the node.
-        node: String,
-        /// What it asks for.
-        operator: String,
-        /// The version that the model imports.
-        opset: i64,
-        /// The operator that was perhaps meant.
-        nearest: Option<String>,
-    },
-    /// Nodes that wait for each other.
+    UnknownOperator { node: String, operator: String, opset: i64, nearest: Option<String> },
     #[error("the graph has a cycle: {}", .nodes.iter().map(|node| format!("`{node}`")).collect::<Vec<_>>().join(" -> "))]
-    Cycle {
-        /// Labels of the first few.
-        nodes: Vec<String>,
-    },
-    /// A value is used before the node that makes it.
+    Cycle { nodes: Vec<String> },
     #[error(
         "node `{node}` uses `{value}` before node `{producer}` produces it: the nodes are not topologically sorted"
     )]
-    OutOfOrder {
-        /// Label of the node that uses it.
-        node: String,
-        /// The value.
-        value: String,
-        /// Label of the node that makes it.
-        producer: String,
-    },
-    /// An input that nothing makes.
+    OutOfOrder { node: String, value: String, producer: String },
     #[error("node `{node}` uses `{value}`, which nothing produces")]
-    MissingInput {
-        /// Label of the node.
-        node: String,
-        /// The value.
-        value: String,
-    },
-    /// Two makers of one value.
+    MissingInput { node: String, value: String },
     #[error("node `{node}` produces `{value}`, which already exists")]
-    ProducedTwice {
-        /// Label of the second node.
-        node: String,
-        /// The value.
-        value: String,
-    },
-    /// An output of a graph that nothing makes.
+    ProducedTwice { node: String, value: String },
     #[error("the graph{} declares the output `{value}`, which nothing produces", inside(.node.as_deref()))]
     MissingOutput {
-        /// The value.
         value: String,
         /// Label of the node that the graph stands in; `None` for the model's own.
         node: Option<String>,
     },
-    /// Graphs too deep in each other.
     #[error("node `{node}`: graphs nested more than {DEEPEST} deep")]
-    TooDeep {
-        /// Label of the node.
-        node: String,
-    },
+    TooDeep { node: String },
 }
 
 fn hint(nearest: Option<&str>) -> String {

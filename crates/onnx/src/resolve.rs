@@ -63,7 +63,6 @@ impl ResolvedTensor {
 /// A dimension that nothing gives a size, or one that the size of such a dimension is computed from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open<'a> {
-    /// Its name.
     pub(super) name: Option<&'a str>,
     /// An input that has it, and its place there.
     pub(super) place: (&'a str, usize),

@@ -94,132 +94,60 @@ impl Misfit {
 
 /// Why a model cannot take an input point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ShapeError {
-    /// A shape for an input that the model has not.
     #[error("the model has no input `{tensor}`")]
-    UnknownTensor {
-        /// The name in `shapes`.
-        tensor: String,
-        /// The input that was perhaps meant.
-        nearest: Option<String>,
-        /// The model's inputs.
-        known: Vec<String>,
-    },
-    /// A shape with too many or too few dimensions.
+    UnknownTensor { tensor: String, nearest: Option<String>, known: Vec<String> },
     #[error("the shape {given:?} of `{tensor}` has {} dimensions, and the file says {expected}", given.len())]
-    WrongRank {
-        /// The input.
-        tensor: String,
-        /// Its shape in the spec.
-        given: Vec<u64>,
-        /// Its shape in the file, as text.
-        expected: String,
-    },
-    /// A shape that contradicts the file.
+    WrongRank { tensor: String, given: Vec<u64>, expected: String },
     #[error("dimension {index} of `{tensor}` is fixed at {fixed} in the file, but the spec asks for {asked}")]
     FixedDimension {
-        /// The input.
         tensor: String,
         /// The dimension, from 0.
         index: usize,
-        /// Its size in the file.
         fixed: u64,
-        /// Its size in the spec.
         asked: u64,
     },
-    /// A batch that contradicts the file.
     #[error("the leading dimension of `{tensor}` is fixed at {fixed} in the file, but the spec asks for batch {asked}")]
-    FixedBatch {
-        /// The input.
-        tensor: String,
-        /// Its leading dimension in the file.
-        fixed: u64,
-        /// The batch in the spec.
-        asked: u64,
-        /// Another input whose leading dimension is open.
-        open: Option<String>,
-    },
-    /// A batch for a model without a dimension that could be one.
+    FixedBatch { tensor: String, fixed: u64, asked: u64, open: Option<String> },
     #[error("the model has no dimension that `batch` could refer to")]
     NoBatch,
-    /// A batch of nothing.
     #[error("the batch must be at least 1, not 0")]
     EmptyBatch,
-    /// A size for a dimension that the model has not.
     #[error("no input of the model has a dimension `{dimension}`")]
-    UnknownDimension {
-        /// The key in the spec.
-        dimension: String,
-        /// The key that was perhaps meant.
-        nearest: Option<String>,
-        /// The keys that the model knows.
-        known: Vec<String>,
-    },
-    /// A size that has no effect.
+    UnknownDimension { dimension: String, nearest: Option<String>, known: Vec<String> },
     #[error("`{dimension}: {asked}` has no effect: `shapes` gives every input that has this dimension another size")]
-    Overridden {
-        /// The key in the spec.
-        dimension: String,
-        /// Its value.
-        asked: u64,
-    },
-    /// Dimensions without a size.
+    Overridden { dimension: String, asked: u64 },
     #[error("{} {} no size", list(dimensions), if dimensions.len() == 1 { "has" } else { "have" })]
     FreeDimensions {
-        /// All of them.
         dimensions: Vec<FreeDimension>,
         /// A whole shape for every input that has one of them, with made-up sizes in their places.
         example: BTreeMap<String, Vec<u64>>,
     },
-    /// A size that is computed from others and is no size.
     #[error("`{dimension}` (dimension {index} of `{tensor}`) would be {value} with {}", sizes(parts))]
     NoWholeSize {
-        /// The input that it belongs to.
         tensor: String,
         /// Its place in that input's shape, from 0.
         index: usize,
-        /// Its name in the file.
         dimension: String,
-        /// What its arithmetic gives.
         value: String,
-        /// What it is computed from.
         parts: BTreeMap<String, u64>,
     },
-    /// A size that a node of the graph cannot take.
     #[error("{0}")]
     Misfit(Box<Misfit>),
-    /// An input for which no random values are valid.
     #[error("the input `{tensor}` is {role} of {node}: random values are not valid there")]
     NoRandomValues {
-        /// The input.
         tensor: String,
         /// What it is: `the shape`.
         role: &'static str,
-        /// The node's operator and name.
         node: String,
     },
-    /// Inputs of which not even the number of dimensions is known.
     #[error("the file does not say how many dimensions these inputs have: {}", names(tensors))]
-    UnknownRank {
-        /// The inputs.
-        tensors: Vec<String>,
-    },
-    /// An input that is not an array of numbers.
+    UnknownRank { tensors: Vec<String> },
     #[error("the input `{tensor}` is of type {element}, which perfrun cannot fill")]
-    UnsupportedType {
-        /// The input.
-        tensor: String,
-        /// What it wants.
-        element: ElementType,
-    },
-    /// An input that no machine holds.
+    UnsupportedType { tensor: String, element: ElementType },
     #[error("the input `{tensor}` would have the shape {shape:?}: more than 1 TiB")]
-    TooLarge {
-        /// The input.
-        tensor: String,
-        /// Its shape.
-        shape: Vec<u64>,
-    },
+    TooLarge { tensor: String, shape: Vec<u64> },
 }
 
 impl ShapeError {

@@ -12,35 +12,14 @@ use super::signature::ElementType;
 
 /// What is wrong with a tensor of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TensorError {
-    /// A size below zero, or so many elements that no memory holds them.
     #[error("tensor `{tensor}` has the shape {shape:?}")]
-    Shape {
-        /// Its name.
-        tensor: String,
-        /// Its shape as written.
-        shape: Vec<i64>,
-    },
-    /// Shape and content disagree.
+    Shape { tensor: String, shape: Vec<i64> },
     #[error("tensor `{tensor}` holds {found} bytes or values where its shape asks for {expected}")]
-    Length {
-        /// Its name.
-        tensor: String,
-        /// What its shape asks for.
-        expected: u64,
-        /// What it holds.
-        found: u64,
-    },
-    /// Not the kind of numbers that is wanted.
+    Length { tensor: String, expected: u64, found: u64 },
     #[error("tensor `{tensor}` has elements of type {element}, not {wanted}")]
-    Element {
-        /// Its name.
-        tensor: String,
-        /// What it holds.
-        element: ElementType,
-        /// What is wanted.
-        wanted: &'static str,
-    },
+    Element { tensor: String, element: ElementType, wanted: &'static str },
 }
 
 /// The largest tensor that is taken apart, in elements.

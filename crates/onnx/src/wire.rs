@@ -26,7 +26,6 @@ pub(super) enum Fault {
     },
     /// The bytes are not what the format allows.
     Damaged {
-        /// Where.
         offset: u64,
         /// What is wrong.
         detail: String,
@@ -116,7 +115,6 @@ impl<R: Read + Seek> Wire<R> {
         Err(Fault::Damaged { offset, detail: "an integer of more than ten bytes".to_owned() })
     }
 
-    /// A text.
     pub(super) fn text(&mut self, span: Span) -> Result<String, Fault> {
         String::from_utf8(self.bytes(span)?)
             .map_err(|_| Fault::Damaged { offset: span.start, detail: "a name that is not UTF-8".to_owned() })

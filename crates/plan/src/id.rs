@@ -19,7 +19,6 @@ use files::digest;
 pub struct CellId(u64);
 
 impl CellId {
-    /// The id of the cell with these coordinates.
     pub fn of(coordinates: &Coordinates<'_>) -> Self {
         let mut hash = Sha256::new_with_prefix(b"v1");
         let is_in_id = |(axis, name): &(Axis, &&str)| axis.is_always_written() || **name != Axis::ABSENT;

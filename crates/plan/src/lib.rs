@@ -18,7 +18,6 @@ mod load;
 mod order;
 mod pairs;
 mod run_time;
-mod select;
 mod shards;
 mod sides;
 mod stream;
@@ -33,7 +32,6 @@ pub use id::{CellId, definition};
 pub use load::{MOST_OF_SEARCH, RunAtRate, closed_loop};
 pub use order::{PlannedRun, block_order, block_orders, group_order};
 pub use run_time::{CellForecast, Source, TimeRange, most_time_of_run, time_of_seen_run};
-pub use select::is_idle;
 pub use shards::{TooManyShards, most_shards, shards_of_groups, typical_runs};
 pub use sides::{BothSides, PlannedSide, both_sides};
 pub use stream::RandomStream;
@@ -41,7 +39,9 @@ pub use stream::RandomStream;
 use serde::{Deserialize, Serialize};
 
 use base::metric::MetricReference;
-use experiment::{Axis, Combine, Coordinates, Entries, Experiment, InputPoint, OnAxis, Space};
+use experiment::{
+    Axis, Combine, CompiledSelector, Coordinates, Entries, Experiment, InputPoint, OnAxis, Selector, Space,
+};
 
 /// The matrix of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,6 +73,12 @@ pub struct Plan {
 
 fn one_round() -> u32 {
     1
+}
+
+/// Whether a selector matches no cell of a plan, which is said and no error.
+pub fn is_idle(selector: &Selector, plan: &Plan) -> bool {
+    let compiled = CompiledSelector::new(selector, &plan.axes);
+    !plan.cells.iter().any(|cell| compiled.matches(&cell.at))
 }
 
 /// Cells compared with each other.

@@ -53,7 +53,6 @@ impl RunAtRate {
         RunAtRate { counted: counted as u32, discarded, is_short: load.is_largest() && counted < needed }
     }
 
-    /// All of them.
     pub fn all(self) -> u32 {
         self.counted.saturating_add(self.discarded)
     }

@@ -15,7 +15,6 @@ use reading::plain_file;
 /// What stands for a file in an archive.
 pub enum Content {
     File(PathBuf),
-    /// These bytes.
     Bytes(Vec<u8>),
 }
 

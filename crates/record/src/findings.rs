@@ -134,7 +134,6 @@ impl PassFindings {
         write(&record.join(SESSIONS), &Sessions { sessions: self.sessions.clone() })
     }
 
-    /// Keeps what a pass found.
     pub(super) fn keep<F: Finding>(&mut self, record: &Path, found: F) -> Result<(), StoreError> {
         let place = F::place(self);
         if place.as_ref() != Some(&found) {

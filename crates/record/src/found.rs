@@ -151,7 +151,6 @@ pub struct TriedRate {
 pub struct LibrarySaid {
     /// Index on the runtimes axis; 0 where there is none.
     pub runtime: RuntimeIndex,
-    /// Its version.
     pub version: Option<String>,
     /// Its build description.
     pub build: Option<String>,
@@ -199,7 +198,6 @@ pub struct DevicesSeen {
 pub struct DeviceSeen {
     /// Index on the devices axis.
     pub device: DeviceIndex,
-    /// What was seen.
     pub look: Option<Look>,
     /// Why nothing was, a fragment.
     pub problem: Option<String>,
@@ -246,7 +244,6 @@ pub struct Disturbed {
 /// What a short control said about this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
-    /// The grade.
     pub grade: Grade,
     /// The relative effect that twelve blocks would find with 80 % power.
     #[serde(alias = "in_ten_blocks")]

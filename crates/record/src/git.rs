@@ -27,42 +27,20 @@ pub struct Repository {
 /// Why a repository does not say what it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GitError {
-    /// There is a repository, and no git to read it.
     #[error("git is not installed, or not on the path")]
     NoGit,
     /// git refuses a repository that another user owns (CVE-2022-24765).
     #[error("git refuses this repository, which another user owns")]
-    OtherOwner {
-        /// The command by which git allows it.
-        remedy: Option<String>,
-    },
-    /// git cannot use the repository.
+    OtherOwner { remedy: Option<String> },
     #[error("git cannot use this repository: {why}")]
-    Refused {
-        /// What git says.
-        why: String,
-    },
+    Refused { why: String },
     /// What `submit` writes beside a copy of the repository is something else.
     #[error("{file} is damaged: {why}")]
     Damaged { file: &'static str, why: String },
-    /// No revision of that name.
     #[error("`{revision}` is not a revision of this repository")]
-    Unknown {
-        /// What was asked for.
-        revision: String,
-        /// The repository does not have its whole history.
-        is_shallow: bool,
-    },
-    /// Two revisions without a common ancestor.
+    Unknown { revision: String, is_shallow: bool },
     #[error("`{first}` and `{second}` have no common ancestor here")]
-    Unrelated {
-        /// The one.
-        first: String,
-        /// The other.
-        second: String,
-        /// The repository does not have its whole history.
-        is_shallow: bool,
-    },
+    Unrelated { first: String, second: String, is_shallow: bool },
 }
 
 impl GitError {
@@ -191,7 +169,6 @@ impl Repository {
         Ok(Some(Repository { top, settings }))
     }
 
-    /// git on it.
     fn git(&self) -> Command {
         let mut git = command(&self.top);
         git.args(self.settings.iter().flat_map(|setting| ["-c", setting]));

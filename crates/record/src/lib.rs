@@ -62,85 +62,34 @@ pub const FORMAT: u32 = 2;
 /// Why a record cannot be written or read.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum StoreError {
-    /// A file or folder cannot be written.
     #[error("cannot write {path}")]
     #[diagnostic(help("{}", plain_file::remedy(path, source)))]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file or folder cannot be read.
+    Write { path: PathBuf, source: io::Error },
     #[error("cannot read {path}")]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// No record is there.
+    Read { path: PathBuf, source: io::Error },
     #[error("{path} is not a record: it has no manifest.json")]
     #[diagnostic(help("`perfrun list` shows the records here"))]
-    NotARecord {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The content is not what perfrun writes.
+    NotARecord { path: PathBuf },
     #[error("{path} is damaged: {reason}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The same of a finished run.
+    Damaged { path: PathBuf, reason: String },
     #[error("{path} is damaged: {reason}")]
     #[diagnostic(help("remove the file: `run --resume` measures that run again"))]
-    DamagedRun {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The content of a report is not what perfrun writes.
+    DamagedRun { path: PathBuf, reason: String },
     #[error("{path} is damaged: {reason}")]
     #[diagnostic(help("take it again from where it came, such as git; `perfrun report RECORD` makes a report anew"))]
-    DamagedReport {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The inputs of a record cannot be written for its workers.
+    DamagedReport { path: PathBuf, reason: String },
     #[error("cannot write the inputs of {path}: {reason}")]
-    Inputs {
-        /// The record's folder.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Inputs { path: PathBuf, reason: String },
     /// A merge left both sides in it.
     #[error("{path} has conflict markers of git")]
     #[diagnostic(help(
         "numbers cannot be merged: take one side (`git checkout --theirs -- {}`, or `--ours`), then measure again",
         path.display()
     ))]
-    Conflict {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Written by a later version.
+    Conflict { path: PathBuf },
     #[error("{path} has format {found}; this perfrun reads up to {known}")]
     #[diagnostic(help("update perfrun"))]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u64,
-        /// The last one that this version reads.
-        known: u32,
-    },
+    Newer { path: PathBuf, found: u64, known: u32 },
 }
 
 impl StoreError {

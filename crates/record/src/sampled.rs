@@ -9,7 +9,6 @@ use worker::measure::Samples;
 /// The samples of a run, borrowed from it or read from its file.
 #[derive(Clone, Debug)]
 pub struct Sampled<'a> {
-    /// Iterations of each sample.
     pub iterations: u32,
     /// Counted samples at the beginning that turned out to be warm-up still.
     pub late_warmup: u32,

@@ -16,7 +16,6 @@ pub struct MachineUsed {
     pub name: String,
     /// Names of its records.
     pub records: Vec<String>,
-    /// The machine.
     pub host: Host,
     /// Threads of cells whose variant does not set them.
     pub default_threads: u32,

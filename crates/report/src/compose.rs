@@ -49,7 +49,7 @@ impl<'a> Composed<'a> {
         let has_html = formats.iter().any(|format| format.is_whole_page());
         let page: OnceCell<Page<'_>> = OnceCell::new();
         let page = || page.get_or_init(|| Page { has_html, ..self.page() });
-        let content = |format: &Format| match format.source() {
+        let content = |format: &Format| match format.source {
             Source::Results(make) => make(self.results),
             Source::Template(name, _) => Ok(template::render(name, page())?.into_bytes()),
         };

@@ -7,14 +7,15 @@ use judge::results::{self, Results, tidy};
 use table::TableError;
 
 /// A file format of a report.
-struct Known {
+#[derive(Clone, Copy)]
+pub struct Format {
     /// What is typed after `--format`.
-    name: &'static str,
+    pub name: &'static str,
     /// Name of the file in the folder of a report.
-    file: &'static str,
+    pub file: &'static str,
     /// What the file is, for the help: a fragment that begins with the file's name.
-    meaning: &'static str,
-    source: Source,
+    pub meaning: &'static str,
+    pub(super) source: Source,
     when: When,
 }
 
@@ -27,7 +28,7 @@ pub(super) enum Source {
 }
 
 /// When a format is made.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum When {
     /// If `--format` names it.
     Asked,
@@ -38,36 +39,36 @@ enum When {
 }
 
 /// Every format, the ones to read first first.
-static FORMATS: [Known; 9] = [
-    Known {
+static FORMATS: [Format; 9] = [
+    Format {
         name: "md",
         file: "report.md",
         meaning: "report.md, one page",
         source: Source::Template("report.md.j2", include_str!("templates/report.md.j2")),
         when: When::Default,
     },
-    Known {
+    Format {
         name: "html",
         file: "report.html",
         meaning: "report.html, self-contained",
         source: Source::Template("report.html.j2", include_str!("templates/report.html.j2")),
         when: When::Default,
     },
-    Known {
+    Format {
         name: "json",
         file: results::FILE,
         meaning: results::FILE,
         source: Source::Results(|results| Ok(results.to_json().into_bytes())),
         when: When::Always,
     },
-    Known {
+    Format {
         name: "csv",
         file: "results.csv",
         meaning: "results.csv, one row for each cell and metric",
         source: Source::Results(|results| Ok(tidy(results)?.to_csv()?.into_bytes())),
         when: When::Asked,
     },
-    Known {
+    Format {
         name: "parquet",
         file: "results.parquet",
         meaning: "results.parquet, as results.csv but typed",
@@ -78,28 +79,28 @@ static FORMATS: [Known; 9] = [
         }),
         when: When::Asked,
     },
-    Known {
+    Format {
         name: "latex",
         file: "results.tex",
         meaning: "results.tex, a table for booktabs and a macro for each number",
         source: Source::Template("results.tex.j2", include_str!("templates/results.tex.j2")),
         when: When::Asked,
     },
-    Known {
+    Format {
         name: "junit",
         file: "results.junit.xml",
         meaning: "results.junit.xml, a test case for each cell and goal",
         source: Source::Template("results.junit.xml.j2", include_str!("templates/results.junit.xml.j2")),
         when: When::Asked,
     },
-    Known {
+    Format {
         name: "bmf",
         file: "results.bmf.json",
         meaning: "results.bmf.json, Bencher Metric Format",
         source: Source::Template("results.bmf.json.j2", include_str!("templates/results.bmf.json.j2")),
         when: When::Asked,
     },
-    Known {
+    Format {
         name: "github-action-benchmark",
         file: "results.gab.json",
         meaning: "results.gab.json, latencies for github-action-benchmark (customSmallerIsBetter)",
@@ -108,70 +109,46 @@ static FORMATS: [Known; 9] = [
     },
 ];
 
-/// A format of the list.
-#[derive(Clone, Copy)]
-pub struct Format(&'static Known);
-
 impl Format {
     /// Every format, the ones to read first first.
     pub fn all() -> impl Iterator<Item = Format> {
-        FORMATS.iter().map(Format)
+        FORMATS.iter().copied()
     }
 
     /// The formats that are made without `--format`.
     pub fn defaults() -> impl Iterator<Item = Format> {
-        Format::all().filter(|format| format.0.when != When::Asked)
+        Format::all().filter(|format| format.when != When::Asked)
     }
 
-    /// The format of this name.
     pub fn named(name: &str) -> Option<Format> {
-        Format::all().find(|format| format.name() == name)
-    }
-
-    /// What is typed after `--format`.
-    pub fn name(self) -> &'static str {
-        self.0.name
-    }
-
-    /// Name of its file in the folder of a report.
-    pub fn file(self) -> &'static str {
-        self.0.file
-    }
-
-    /// What the file is, a fragment.
-    pub fn meaning(self) -> &'static str {
-        self.0.meaning
+        Format::all().find(|format| format.name == name)
     }
 
     /// The page that holds what the first page leaves out. It shows distributions and samples over time, which results
     /// alone do not have.
     pub fn is_whole_page(self) -> bool {
-        self.0.name == "html"
+        self.name == "html"
     }
 
     /// The page that points to figures in files beside it.
     pub(super) fn is_first_page(self) -> bool {
-        self.0.name == "md"
+        self.name == "md"
     }
 
     pub(super) fn is_always_made(self) -> bool {
-        self.0.when == When::Always
-    }
-
-    pub(super) fn source(self) -> Source {
-        self.0.source
+        self.when == When::Always
     }
 }
 
 impl fmt::Debug for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
 impl PartialEq for Format {
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.name == other.name
     }
 }
 
@@ -185,12 +162,12 @@ mod tests {
     #[test]
     fn names_and_files_are_unique() {
         let unique = |of: fn(Format) -> &'static str| Format::all().map(of).collect::<BTreeSet<_>>().len();
-        assert_eq!((unique(Format::name), unique(Format::file)), (FORMATS.len(), FORMATS.len()));
-        assert!(Format::all().all(|format| Format::named(format.name()) == Some(format)));
+        assert_eq!((unique(|format| format.name), unique(|format| format.file)), (FORMATS.len(), FORMATS.len()));
+        assert!(Format::all().all(|format| Format::named(format.name) == Some(format)));
     }
 
     #[test]
     fn the_help_says_what_the_file_is_called() {
-        assert!(Format::all().all(|format| format.meaning().starts_with(format.file())));
+        assert!(Format::all().all(|format| format.meaning.starts_with(format.file)));
     }
 }

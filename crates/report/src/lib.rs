@@ -48,23 +48,11 @@ pub struct Rendered {
 pub enum ReportError {
     /// A template does not fit the page, which is a fault of perfrun unless the template is the user's.
     #[error("cannot render {template}")]
-    Template {
-        template: String,
-        /// Where and why.
-        source: minijinja::Error,
-    },
-    /// The folder of the report cannot be listed or created.
+    Template { template: String, source: minijinja::Error },
     #[error("cannot write {path}")]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The table of results cannot be made.
+    Folder { path: PathBuf, source: std::io::Error },
     #[error("cannot write a table of the results")]
     Table(#[from] TableError),
-    /// A file cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -246,7 +246,6 @@ pub struct Conclusion {
 }
 
 impl Conclusion {
-    /// That of results.
     pub fn new(results: &Results) -> Self {
         Conclusion::of(&Reader::new(results))
     }

@@ -75,7 +75,7 @@ fn environment<'a>() -> Result<Environment<'a>, minijinja::Error> {
     environment.add_filter("line", |text: &str| printable_line(text).into_owned());
     environment.add_filter("tex_name", |text: &str| Value::from_safe_string(escape::tex_name(text)));
     numbers::add_filters(&mut environment);
-    let of_formats = Format::all().filter_map(|format| match format.source() {
+    let of_formats = Format::all().filter_map(|format| match format.source {
         Source::Template(name, text) => Some((name, text)),
         Source::Results(_) => None,
     });

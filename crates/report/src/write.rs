@@ -26,7 +26,7 @@ pub fn write(rendered: &Rendered, folder: &Path) -> Result<Vec<PathBuf>, ReportE
         write_whole(&folder.join(file), svg.as_bytes())?;
     }
     for (format, content) in &rendered.files {
-        let path = folder.join(format.file());
+        let path = folder.join(format.file);
         write_whole(&path, content)?;
         written.push(path);
     }
@@ -59,7 +59,7 @@ fn is_shown(plot: &Path) -> bool {
     let (Some(folder), Some(name)) = (plot.parent(), plot.file_name().and_then(|name| name.to_str())) else {
         return false;
     };
-    let is_own = |path: &PathBuf| Format::all().all(|format| path.file_name().is_none_or(|own| own != format.file()));
+    let is_own = |path: &PathBuf| Format::all().all(|format| path.file_name().is_none_or(|own| own != format.file));
     let is_page = |path: &PathBuf| {
         let is_svg = path.extension().is_some_and(|extension| extension == "svg");
         !is_svg && is_own(path) && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES)

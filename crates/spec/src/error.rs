@@ -25,7 +25,7 @@ impl InvalidSpecError {
     /// Sorts by place, the file before the command line, and keeps the first [`MOST_SHOWN`].
     pub(super) fn new(file: &str, mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(Problem::order);
-        problems.dedup_by(|a, b| a.message() == b.message() && a.order() == b.order());
+        problems.dedup_by(|a, b| a.message == b.message && a.order() == b.order());
         let omitted = problems.len().saturating_sub(MOST_SHOWN);
         problems.truncate(MOST_SHOWN);
         InvalidSpecError { file: file.to_owned(), problems, omitted }
@@ -68,45 +68,28 @@ impl Diagnostic for InvalidSpecError {
 /// Why a spec cannot be used. Every variant is the user's to mend (exit code 2).
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum SpecError {
-    /// Nothing is there.
     #[error("there is no file `{}`", path.display())]
     Missing {
-        /// What was asked for.
         path: PathBuf,
-        /// A file with a similar name.
         #[help]
         hint: Option<String>,
     },
-    /// It is there and cannot be read.
     #[error("cannot read `{}`", path.display())]
-    Unreadable {
-        /// What was asked for.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// Larger than any spec; it was not read.
     #[error("`{}` is larger than {limit_mib} MiB, the limit for a spec", path.display())]
     #[diagnostic(help("a spec names models and data; it does not hold them"))]
-    TooLarge {
-        /// What was asked for.
-        path: PathBuf,
-        limit_mib: u64,
-    },
-    /// Not text.
+    TooLarge { path: PathBuf, limit_mib: u64 },
     #[error("`{}` is not UTF-8: byte {byte:#04x} at line {line}, column {column}", path.display())]
     #[diagnostic(help("save the file as UTF-8"))]
     NotUtf8 {
-        /// What was asked for.
         path: PathBuf,
-        /// The first byte that does not fit.
         byte: u8,
         /// Its line, from 1.
         line: usize,
         /// Its column, from 1, in characters.
         column: usize,
     },
-    /// Text, but not a valid spec.
     #[error(transparent)]
     #[diagnostic(transparent)]
     Invalid(#[from] InvalidSpecError),

@@ -107,7 +107,7 @@ mod tests {
     /// What is said of a text that cannot be read: message, line and column of each problem.
     fn problems(text: &str) -> Vec<(String, usize, usize)> {
         let error = parse("x.yaml", text, Path::new(""), &[]).unwrap_err();
-        error.problems().iter().map(|it| (it.message().to_owned(), it.line(), it.column())).collect()
+        error.problems().iter().map(|it| (it.message.clone(), it.line, it.column)).collect()
     }
 
     #[test]

@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn names_of_the_runtime_and_short_timeouts_are_warned_of() {
         let loaded = read("backend: mock\nmodels: [any]\ndevices: CUDAExecutionProvider\nmeasure: { timeout: 1s }\n");
-        let warnings: Vec<_> = loaded.warnings.iter().map(Problem::message).collect();
+        let warnings: Vec<_> = loaded.warnings.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(
             warnings,
             [
@@ -314,7 +314,7 @@ mod tests {
     fn an_experiment_takes_its_name_from_the_file_only_where_that_is_one() {
         let text = "backend: mock\nmodels: [any]\n";
         let error = parse("dir/my spec.yaml", text, Path::new(""), &[]).unwrap_err();
-        assert_eq!(error.problems()[0].hint(), Some("add a `name`"));
+        assert_eq!(error.problems()[0].hint.as_deref(), Some("add a `name`"));
     }
 
     #[test]

@@ -357,8 +357,8 @@ mod tests {
 
     fn error(argument: &str) -> (String, Option<String>, usize) {
         let problem = apply_all(SPEC, &[argument]).1.remove(0);
-        assert_eq!(problem.file(), "command line");
-        (problem.message().to_owned(), problem.hint().map(str::to_owned), problem.column())
+        assert_eq!(&*problem.file, "command line");
+        (problem.message.clone(), problem.hint.clone(), problem.column)
     }
 
     #[test]
@@ -392,12 +392,12 @@ mod tests {
             serde_json::json!({ "name": "b-int8-t2", "precision": "int8", "threads": 2, "execution": "sequential" });
         assert_eq!(both[4], last);
         let problems = apply_all("models: m\nvariants: { precision: [fp32, int8] }\n", &["variants.fp64.threads=2"]).1;
-        assert_eq!(problems[0].message(), "no variant is named `fp64`");
+        assert_eq!(problems[0].message, "no variant is named `fp64`");
         // Entries of their own would be a product.
         let text =
             "models: m\nmatrix: { design: one_at_a_time }\nvariants: { precision: [fp32, int8], threads: [1, 2] }\n";
         let problems = apply_all(text, &["variants.fp32-t2.execution=sequential"]).1;
-        assert_eq!(problems[0].message(), "no variant is named `fp32-t2`");
+        assert_eq!(problems[0].message, "no variant is named `fp32-t2`");
     }
 
     #[test]

@@ -93,15 +93,20 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 /// One thing that is wrong, or that deserves a warning, with its place in the text.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    message: String,
-    hint: Option<String>,
+    /// What is wrong, as a fragment without a final period.
+    pub message: String,
+    /// What to do about it.
+    pub(super) hint: Option<String>,
     severity: Severity,
     /// Start and length, in bytes.
     label: (usize, usize),
     source: usize,
-    file: Arc<str>,
-    line: usize,
-    column: usize,
+    /// Name of the text: the spec's path as it was given, or `command line`.
+    pub(super) file: Arc<str>,
+    /// From 1.
+    pub(super) line: usize,
+    /// From 1, in characters.
+    pub(super) column: usize,
     /// Boxed, as problems travel as errors.
     excerpt: Option<Box<NamedSource<Arc<str>>>>,
 }
@@ -126,31 +131,6 @@ impl Problem {
     pub(super) fn into_warning(mut self) -> Self {
         self.severity = Severity::Warning;
         self
-    }
-
-    /// What is wrong, as a fragment without a final period.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> Option<&str> {
-        self.hint.as_deref()
-    }
-
-    /// Name of the text: the spec's path as it was given, or `command line`.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// Line from 1.
-    pub fn line(&self) -> usize {
-        self.line
-    }
-
-    /// Column from 1, in characters.
-    pub fn column(&self) -> usize {
-        self.column
     }
 
     /// What problems are sorted by: the text, the file's first, and the position in it.
@@ -204,14 +184,14 @@ mod tests {
     fn positions_count_lines_and_characters_from_one() {
         let sources = Sources::new("x.yaml", "a: é\nb: ö!");
         let problem = sources.problem(Span { source: 0, start: 11, end: 12 }, "no");
-        assert_eq!((problem.line(), problem.column()), (2, 5));
+        assert_eq!((problem.line, problem.column), (2, 5));
     }
 
     #[test]
     fn spans_outside_the_text_or_inside_a_character_are_moved() {
         let sources = Sources::new("x.yaml", "é");
-        assert_eq!(sources.problem(Span { source: 0, start: 1, end: 90 }, "no").column(), 1);
-        assert_eq!(sources.problem(Span { source: 7, start: 90, end: 3 }, "no").column(), 2);
+        assert_eq!(sources.problem(Span { source: 0, start: 1, end: 90 }, "no").column, 1);
+        assert_eq!(sources.problem(Span { source: 7, start: 90, end: 3 }, "no").column, 2);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{DocumentPath, Step};
 use super::form::{ExperimentForm, NAME_PATTERN};
+use base::wording::distinct;
 
 /// Names the schema for ever; a change that old specs do not survive gets a new number.
 const SCHEMA_ID: &str = "urn:perfrun:schema:experiment:1";
@@ -207,15 +208,8 @@ pub(super) fn items(list_shapes: &[&'static Value]) -> Vec<&'static Value> {
 
 /// The keys that maps of these shapes know by name.
 pub(super) fn known_keys(map_shapes: &[&'static Value]) -> Vec<&'static str> {
-    let mut keys: Vec<&'static str> = Vec::new();
-    for properties in map_shapes.iter().filter_map(|shape| shape.get("properties")?.as_object()) {
-        for key in properties.keys() {
-            if !keys.contains(&key.as_str()) {
-                keys.push(key);
-            }
-        }
-    }
-    keys
+    let maps = map_shapes.iter().filter_map(|shape| shape.get("properties")?.as_object());
+    distinct(maps.flat_map(|properties| properties.keys()).map(String::as_str))
 }
 
 /// True where maps of these shapes take keys of the author's own.

@@ -230,7 +230,7 @@ mod tests {
 
     fn error(text: &str) -> (String, usize, usize) {
         let problem = parse(&Sources::new("x.yaml", text), 0, 0).unwrap_err();
-        (problem.message().to_owned(), problem.line(), problem.column())
+        (problem.message.clone(), problem.line, problem.column)
     }
 
     fn slice<'a>(text: &'a str, node: &Node) -> &'a str {
@@ -301,7 +301,7 @@ mod tests {
     fn a_key_that_stands_twice_is_told_and_the_rest_is_read() {
         let (root, problems) = parse(&Sources::new("x.yaml", "a: 1\nb: 2\na: 3\n"), 0, 0).unwrap();
         assert_eq!(root.get("b").unwrap().as_text(), Some("2"));
-        assert_eq!((problems[0].message(), problems[0].line()), ("`a` is listed twice in the same map", 3));
+        assert_eq!((problems[0].message.as_str(), problems[0].line), ("`a` is listed twice in the same map", 3));
     }
 
     #[test]

@@ -33,9 +33,10 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// Both bounds through an increasing function, such as `f64::exp` from log ratios to ratios.
-    pub fn map(&self, increasing: impl Fn(f64) -> f64) -> Self {
-        Interval { low: increasing(self.low), high: increasing(self.high) }
+    /// Both bounds through a monotonic function, such as `f64::exp` from log ratios to ratios; a decreasing one swaps them.
+    pub fn map(&self, monotonic: impl Fn(f64) -> f64) -> Self {
+        let [one, other] = [self.low, self.high].map(monotonic);
+        Interval { low: one.min(other), high: one.max(other) }
     }
 }
 

@@ -109,10 +109,7 @@ impl Evidence {
         };
         match Verdict::from_interval(Interval { low: theta - half, high: theta + half }, log_margin) {
             Verdict::Worse if self.directions.worse => (Verdict::Worse, shown(theta)),
-            Verdict::Better if self.directions.better => {
-                let shown = shown(-theta);
-                (Verdict::Better, Interval { low: -shown.high, high: -shown.low })
-            }
+            Verdict::Better if self.directions.better => (Verdict::Better, shown(-theta).map(|end| -end)),
             _ => match Verdict::from_interval(interval, log_margin) {
                 Verdict::Equivalent => (Verdict::Equivalent, interval),
                 _ => (Verdict::Undecided, interval),

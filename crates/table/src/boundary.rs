@@ -12,22 +12,10 @@ use polars::prelude::PolarsResult;
 /// Why a file is no table.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be opened.
     #[error("cannot read {path}")]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It holds something else.
+    Open { path: PathBuf, source: io::Error },
     #[error("{path} is damaged: {reason}")]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Content { path: PathBuf, reason: String },
 }
 
 /// The content of a file is not what it should be.

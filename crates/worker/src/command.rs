@@ -28,16 +28,12 @@ pub struct Finished {
 /// Why a command has no end of its own.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It is not there, or may not be started.
     #[error("it cannot be started: {0}")]
     Start(io::Error),
-    /// The system does not say how it goes.
     #[error("{0}")]
     System(io::Error),
-    /// It took too long.
     #[error("it did not finish within {} s", .0.as_secs())]
     Late(Duration),
-    /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
 }

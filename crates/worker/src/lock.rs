@@ -28,7 +28,6 @@ pub struct MachineLock {
 /// The lock is not to be had now.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum LockError {
-    /// Another perfrun measures.
     #[error("another perfrun is measuring on this machine: {holder}")]
     #[diagnostic(help(
         "leave out --no-wait to wait for it; PERFRUN_LOCK=none measures beside it, and the record says so"
@@ -37,15 +36,8 @@ pub enum LockError {
         /// What the lock's file says, or the kernel.
         holder: String,
     },
-    /// The file cannot be used.
     #[error("cannot open {path}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// By which file this process waits for others.

@@ -99,7 +99,6 @@ impl WorkerRun {
 }
 
 impl RunData {
-    /// The samples of one phase.
     pub(super) fn samples_mut(&mut self, phase: SamplePhase) -> &mut Samples {
         match phase {
             SamplePhase::Warmup => &mut self.warmup,

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
 use super::tree::{Tree, measured_specification};
+use crate::commands::points::path_in_git;
 use crate::commands::records::results_of_folder;
 use crate::ui::error::Error;
 use judge::diff::{Side, Stale};
@@ -221,8 +222,7 @@ impl Sources {
 
     /// A path below the root as git names it.
     pub(super) fn path_in_git(&self, path: &str) -> String {
-        let root = self.repository().and_then(|repository| repository.path_of(&self.place.root));
-        root.filter(|root| !root.is_empty()).map_or_else(|| path.to_owned(), |root| format!("{root}/{path}"))
+        self.repository().map_or_else(|| path.to_owned(), |repository| path_in_git(&self.place, repository, path))
     }
 
     fn of_commit(&self, commit: &str, name: &str) -> Result<Reports, Error> {

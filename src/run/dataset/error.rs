@@ -11,127 +11,50 @@ use table::FileError;
 /// Why data do not fit a model.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
-    /// The file.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// The Parquet file.
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Parquet(#[from] FileError),
-    /// What the specification names is not there.
     #[error("there is no array `{name}`; the file has {}", words(.known))]
-    NoArray {
-        name: String,
-        /// What is there.
-        known: Vec<String>,
-    },
-    /// The model has no such input.
+    NoArray { name: String, known: Vec<String> },
     #[error("the model has no input `{name}`; it has {}", words(.known))]
-    NoInput {
-        name: String,
-        /// What is there.
-        known: Vec<String>,
-    },
-    /// The model has no such output.
+    NoInput { name: String, known: Vec<String> },
     #[error("the model has no output `{name}`; it has {}", words(.known))]
-    NoOutput {
-        name: String,
-        /// What is there.
-        known: Vec<String>,
-    },
-    /// No array belongs to an input.
+    NoOutput { name: String, known: Vec<String> },
     #[error("no array is named like the input `{input}`; the file has {}", words(.known))]
-    Nothing {
-        input: String,
-        /// What is there.
-        known: Vec<String>,
-    },
-    /// Values that need a decision.
+    Nothing { input: String, known: Vec<String> },
     #[error("array `{array}` holds {element}, but the input is `{input}`; store it in the type of the input")]
-    Element {
-        array: String,
-        /// What it holds.
-        element: ElementType,
-        /// The input with its type.
-        input: String,
-    },
-    /// Items of another shape.
+    Element { array: String, element: ElementType, input: String },
     #[error("array `{array}` has the shape {shape:?}, items along the first dimension; the input is `{input}`")]
-    Shape {
-        array: String,
-        shape: Vec<u64>,
-        /// The input with its shape.
-        input: String,
-    },
-    /// An array that is no input set and holds none.
+    Shape { array: String, shape: Vec<u64>, input: String },
     #[error(
         "array `{array}` has the shape {shape:?}, which is neither that of the input `{input}` nor several of them below each other"
     )]
-    Set {
-        array: String,
-        shape: Vec<u64>,
-        /// The input with its shape.
-        input: String,
-    },
-    /// Arrays for different numbers of input sets.
+    Set { array: String, shape: Vec<u64>, input: String },
     #[error("array `{array}` holds {sets} input sets, but `{other}` holds {other_sets}")]
-    Sets {
-        /// One array.
-        array: String,
-        sets: u64,
-        /// Another.
-        other: String,
-        other_sets: u64,
-    },
-    /// An array without items.
+    Sets { array: String, sets: u64, other: String, other_sets: u64 },
     #[error("array `{array}` is empty")]
     NoItems { array: String },
-    /// An array that no machine holds.
     #[error("array `{array}` would be fed in the shape {shape:?}: more than 4 GiB")]
-    TooLarge {
-        array: String,
-        /// The shape of a set.
-        shape: Vec<u64>,
-    },
-    /// Values that an input cannot have.
+    TooLarge { array: String, shape: Vec<u64> },
     #[error("`values` of `{input}`: {reason}")]
     Fill {
         input: String,
         /// Why not, a fragment.
         reason: String,
     },
-    /// Items of a dataset that is not there.
     #[error("`values: dataset`, but the model has no `dataset`")]
     NoDataset,
-    /// Arrays for different items.
     #[error("array `{array}` has {items} items, but `{other}` has {other_items}")]
-    Items {
-        /// One array.
-        array: String,
-        items: u64,
-        /// Another.
-        other: String,
-        other_items: u64,
-    },
-    /// Nothing to run.
+    Items { array: String, items: u64, other: String, other_items: u64 },
     #[error("the dataset has no items")]
     Empty,
-    /// Values that do not fit into the type.
     #[error("array `{array}` contains values that are not valid {element}")]
-    Values {
-        array: String,
-        /// What the model takes.
-        element: ElementType,
-    },
-    /// The items cannot be written for the workers.
+    Values { array: String, element: ElementType },
     #[error("cannot write {}", .path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 fn words(names: &[String]) -> String {

@@ -20,7 +20,6 @@ pub struct Fitted {
 pub struct FittedInput {
     pub input: String,
     pub array: String,
-    /// The element type of the input.
     pub element: ElementType,
     /// The shape of an item.
     pub item: Vec<u64>,

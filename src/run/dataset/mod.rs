@@ -67,7 +67,6 @@ pub(super) fn of_model(
     Ok(Some(data))
 }
 
-/// The files of a dataset.
 pub(super) fn files(dataset: &Dataset) -> Vec<PathBuf> {
     source::files(dataset)
 }

@@ -196,19 +196,12 @@ impl fmt::Display for MetricReference {
 /// Why a text is no reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// No metric has this name.
     #[error("there is no metric `{0}`")]
     UnknownMetric(String),
-    /// No statistic has this name.
     #[error("there is no statistic `{0}`")]
     UnknownStatistic(String),
-    /// The metric has one value a run.
     #[error("`{metric}` has one value a run, so it has no `{statistic}`")]
-    NoSamples {
-        metric: String,
-        /// What was asked of it.
-        statistic: String,
-    },
+    NoSamples { metric: String, statistic: String },
 }
 
 impl FromStr for MetricReference {

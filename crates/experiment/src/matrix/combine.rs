@@ -17,7 +17,6 @@ pub enum Combine {
 }
 
 impl Combine {
-    /// Whether it is the product.
     pub fn is_product(&self) -> bool {
         *self == Combine::Product
     }

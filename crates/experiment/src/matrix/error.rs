@@ -7,16 +7,10 @@ use reading::nearest::list;
 /// What is wrong with a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
-    /// An axis in two groups of a zip, or twice in one.
     #[error("`{}` is zipped twice", axis.plural())]
     ZippedTwice { axis: Axis },
-    /// A zip over inputs where a model brings its own.
     #[error("`inputs` cannot be zipped: the model `{model}` has inputs of its own")]
-    ZipOfOwnInputs {
-        /// The model.
-        model: String,
-    },
-    /// Axes of a zip differ in length.
+    ZipOfOwnInputs { model: String },
     #[error("zipped axes need the same number of entries: {lengths}")]
     UnequalZip {
         /// Their lengths, as `models` has 2.
@@ -25,25 +19,17 @@ pub enum MatrixError {
     /// The product is larger than [`MAX_CELLS`].
     #[error("{product} = {} cells; the limit is {}", grouped(*cells), grouped(MAX_CELLS.into()))]
     TooManyCells {
-        /// Size of the product.
         cells: u128,
         /// The factors, as `20 models x 10 variants`.
         product: String,
-        /// The longest of them.
         largest: Axis,
     },
-    /// An `include` that leaves out an axis of several entries.
     #[error("`matrix.include` is ambiguous: it leaves out {}, with several entries", list(axes, "and"))]
-    IncludeUnsaid {
-        /// The words for these axes.
-        axes: Vec<&'static str>,
-    },
-    /// An `include` that does not name exactly one cell.
+    IncludeUnsaid { axes: Vec<&'static str> },
     #[error(
         "`matrix.include` {selector} names {found} cells; name each axis that has more than one entry, without globs"
     )]
     IncludeNotOne {
-        /// The entry as written.
         selector: String,
         /// How many cells it names, of which no more than two are counted.
         found: usize,

@@ -13,28 +13,13 @@ use reading::plain_file;
 /// Why a file is no array that perfrun can use.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
-    /// It cannot be opened.
     #[error("cannot read {path}: {source}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It is not in the format that its name says.
+    Io { path: PathBuf, source: io::Error },
     #[error("{path}: {reason}", path = path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Elements of a type that no model takes.
+    Format { path: PathBuf, reason: String },
     #[error("{path}: array `{name}` has elements of type {element}{}", way_out(element), path = path.display())]
     Element {
-        /// The file.
         path: PathBuf,
-        /// The array.
         name: String,
         /// As NumPy describes it.
         element: String,
@@ -73,7 +58,6 @@ impl Head {
 /// An array that is being read: its head is known.
 #[derive(Debug)]
 pub struct NpyReader<R> {
-    /// What it is.
     pub head: Head,
     path: PathBuf,
     reader: R,

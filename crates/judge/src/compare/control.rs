@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::pair::{paired, speedup, speedup_interval};
+use super::pair::{paired, speedup};
 use super::{Comparison, ComparisonRules};
 use crate::stored::{interval, rounded};
 use crate::summary::{CellSummary, Double, Summary};
@@ -108,7 +108,7 @@ impl Control {
     /// Two arms of one cell in their common blocks; `double` is the candidate.
     fn of(other: &CellSummary, double: &CellSummary, cell: CellId, terms: &ComparisonRules) -> Option<Self> {
         let paired = paired(other, double, other.compared_by(double), terms)?;
-        let (ratio, interval) = (speedup(paired.theta), paired.interval.map(speedup_interval));
+        let (ratio, interval) = (speedup(paired.theta), paired.interval.map(|interval| interval.map(speedup)));
         Some(Control {
             cell,
             ratio,

@@ -15,7 +15,6 @@ pub mod pareto;
 pub mod proposal;
 pub mod rules;
 pub(crate) mod score;
-mod tails;
 mod tie;
 pub(crate) mod unpaired;
 mod withheld;
@@ -86,7 +85,7 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let controls = control::controls(plan, summary, &terms);
     let unasked = |baseline, cell| compare_unasked(summary, baseline, cell, &terms);
     let comparisons = against_baseline(plan, &controls, unasked);
-    let tails = tails::tails(plan, summary, &terms, &controls);
+    let tails = tails(plan, summary, &terms, &controls);
     let memory = against_baseline(plan, &controls, |baseline, cell| {
         let is_alike = !summary.cells[baseline].has_another_batch(&summary.cells[cell]);
         is_alike.then(|| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms))?
@@ -113,6 +112,20 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let is_listed = !manifest.experiment.pareto.is_empty();
     judged.tradeoffs = tradeoffs(plan, summary, &judged, &terms, &weighed, is_listed);
     judged
+}
+
+/// The tails of each comparison: p95 and p99 in the common blocks, where both support them, with the wider margin of tails
+/// (method 6.1), in plan order. They are not adjusted for their number, since no gate rests on them.
+fn tails(plan: &Plan, summary: &Summary, terms: &ComparisonRules, controls: &[Control]) -> Vec<Comparison> {
+    against_baseline(plan, controls, |baseline, cell| {
+        // Those of cells at rates of their own, or with other batches, are of other work.
+        let is_comparable = summary.cells[cell].compared_by(&summary.cells[baseline]) == MetricReference::LATENCY;
+        let is_supported = move |metric: &MetricReference| {
+            is_comparable && [baseline, cell].iter().all(|index| summary.cells[*index].supports(*metric))
+        };
+        let supported = MetricReference::TAILS.into_iter().filter(is_supported);
+        supported.filter_map(move |metric| compare_cells(summary, baseline, cell, metric, terms))
+    })
 }
 
 /// What the data of the models say first.

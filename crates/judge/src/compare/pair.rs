@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::score::{self, MARGIN_OF_SHARES, p_beyond};
+use super::unpaired::sign;
 use super::withheld::withheld;
 use super::{ComparisonRules, Withheld};
 use crate::stored::{interval, rounded, word};
@@ -191,7 +192,7 @@ pub(crate) fn compare_cells(
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
-    let interval = paired.interval.map(speedup_interval);
+    let interval = paired.interval.map(|interval| interval.map(speedup));
     let comparison = Comparison {
         cell: to.id,
         baseline: from.id,
@@ -305,11 +306,6 @@ pub fn speedup(theta: f64) -> f64 {
     (-theta).exp()
 }
 
-/// As [`speedup`], by which the ends of the interval swap.
-pub(crate) fn speedup_interval(interval: Interval) -> Interval {
-    Interval { low: speedup(interval.high), high: speedup(interval.low) }
-}
-
 /// The same for arms that ran at the same time: the median over the slices of each block.
 fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
     let ratio = |(block, slices): &(u32, Vec<f64>)| {
@@ -322,7 +318,7 @@ fn slice_ratios(from: &CellSummary, to: &CellSummary) -> Vec<f64> {
 
 /// Log of candidate over baseline in each block that both completed; positive is worse.
 pub fn log_ratios(from: &CellSummary, to: &CellSummary, reference: MetricReference) -> Vec<f64> {
-    let sign = if reference.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
+    let sign = sign(reference.metric.direction);
     let base = from.run_values(reference);
     let pair = |(block, value): (u32, f64)| {
         let position = base.binary_search_by_key(&block, |(other, _)| *other).ok()?;

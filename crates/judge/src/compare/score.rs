@@ -43,7 +43,7 @@ impl ScoreDifference {
     }
 
     fn reversed(self) -> Self {
-        let interval = self.interval.map(|it| Interval { low: -it.high, high: -it.low });
+        let interval = self.interval.map(|it| it.map(|end| -end));
         ScoreDifference { difference: -self.difference, interval, ..self }
     }
 

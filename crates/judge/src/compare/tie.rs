@@ -7,6 +7,7 @@ use super::pair::{compare_cells, compare_unasked};
 use super::{Comparison, ComparisonRules};
 use crate::summary::Summary;
 use base::metric::{Direction, MODEL_SIZE, MetricReference, PEAK_RSS};
+use base::wording::distinct;
 
 /// How ties are broken.
 pub(super) struct TieBreak<'a> {
@@ -62,11 +63,5 @@ fn is_tie(comparison: &Comparison) -> bool {
 /// model file.
 pub(super) fn unasked(weighed: &[MetricReference]) -> Vec<MetricReference> {
     let weighed = weighed.iter().copied().filter(|metric| metric.metric.name != MetricReference::LATENCY.metric.name);
-    let mut metrics: Vec<MetricReference> = Vec::new();
-    for metric in weighed.chain([MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)]) {
-        if !metrics.contains(&metric) {
-            metrics.push(metric);
-        }
-    }
-    metrics
+    distinct(weighed.chain([MetricReference::of(&PEAK_RSS), MetricReference::of(&MODEL_SIZE)]))
 }

@@ -107,7 +107,11 @@ pub struct Change {
 }
 
 impl Change {
-    /// Its interval.
+    pub(super) fn new(value: f64, interval: Option<Interval>, is_in_points: bool) -> Self {
+        let (low, high) = (interval.map(|interval| interval.low), interval.map(|interval| interval.high));
+        Change { value, low, high, is_in_points }
+    }
+
     pub fn interval(&self) -> Option<Interval> {
         Some(Interval { low: self.low?, high: self.high? })
     }

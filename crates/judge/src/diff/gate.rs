@@ -43,7 +43,6 @@ pub(super) struct Asked {
 pub struct Accepted {
     /// Path or id of the cell.
     pub cell: String,
-    /// The metric.
     pub metric: String,
     /// Why, in the words of the commit.
     pub reason: String,

@@ -2,15 +2,12 @@
 //!
 //! A row that cannot be judged fails the gate, unless `--allow-unjudged` is given.
 
-use std::collections::HashMap;
-
 use super::found::{Found, Reason};
 use super::gate::{Accepted, Asked, GateOutcome, GateRow, Gated, Gating, Held};
-use super::rows::{Row, Sides};
+use super::rows::{Row, Sides, by_id};
 use super::{DiffOptions, Side};
 use base::metric::{Difference, Direction, MetricReference};
 use experiment::{Axis, telling_axes};
-use plan::CellId;
 use statistics::unpaired::SessionSpread;
 
 /// Judges every row that the gate asks for, and notes in it what was found.
@@ -25,15 +22,9 @@ pub(super) fn judge(
     spread: SessionSpread,
 ) -> Gated {
     let sides = Sides::new(baseline, candidate, terms, spread);
-    let cells = |side: &'_ Side| -> HashMap<CellId, usize> {
-        side.results.cells.iter().enumerate().map(|(index, cell)| (cell.id, index)).collect()
-    };
-    let (before, after) = (cells(baseline), cells(candidate));
+    let (before, after) = (by_id(&baseline.results), by_id(&candidate.results));
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
-    let pair = |row: &Row| {
-        let (from, to) = (before.get(&row.cell)?, after.get(&row.cell)?);
-        Some((&baseline.results.cells[*from], &candidate.results.cells[*to]))
-    };
+    let pair = |row: &Row| Some((*before.get(&row.cell)?, *after.get(&row.cell)?));
     let is_uncertain = |row: &&Row| {
         let asked = gating.of_row(row).filter(|asked| is_weighed(row, asked, is_quick));
         let margin = asked.and_then(|asked| asked.worse_by).unwrap_or(row.margin);

@@ -12,7 +12,6 @@ mod gate;
 mod gated;
 mod options;
 mod paired;
-mod pairing;
 pub mod rows;
 mod score;
 mod unusable;
@@ -181,9 +180,8 @@ pub struct Diff {
 /// Compares two results of one experiment.
 pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
     let is_same = terms.paired.is_none() && is_same_report(baseline, candidate);
-    let pairs = if is_same { Vec::new() } else { pairing::pair(&baseline.results, &candidate.results) };
     let spread = terms.spread(&baseline.results, &candidate.results);
-    let mut rows = rows::rows(baseline, candidate, &pairs, terms, spread);
+    let mut rows = if is_same { Vec::new() } else { rows::rows(baseline, candidate, terms, spread) };
     let gate = terms.gating.as_ref().map(|gating| match is_same {
         true => Gated::of_the_same(gating),
         false => gated::judge(&mut rows, baseline, candidate, gating, terms, spread),

@@ -37,7 +37,6 @@ const MARGIN_OF_SIZES: Difference = Difference::Relative(0.01);
 pub struct MarginOverride {
     /// Of which metric; `None`: of all that are compared by ratios.
     pub metric: Option<MetricReference>,
-    /// The margin.
     pub difference: Difference,
 }
 

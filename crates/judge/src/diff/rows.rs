@@ -9,11 +9,10 @@ use serde::Serialize;
 use super::found::{Change, Found, Items, Reason, Values};
 use super::frame::{Frames, is_unchanged};
 use super::gate::{GateRow, Gating};
-use super::pairing::Pair;
 use super::unusable::{Forbidden, unmeasured};
 use super::{DiffOptions, Side, options};
 use crate::compare::Withheld;
-use crate::results::{Cell, Estimated, OperatorDifference, Status, operator_changes};
+use crate::results::{Cell, Estimated, OperatorDifference, Results, Status, operator_changes};
 use base::metric::{Difference, ITEMS, LOAD, MetricReference};
 use experiment::AxisMap;
 use plan::{CellId, SkipKind};
@@ -186,23 +185,29 @@ const MOST_OPERATORS: usize = 3;
 /// Fewer cells than these are not worth a thread.
 const FEWEST_PAIRS: usize = 500;
 
+/// The cells of a side by id: cells of equal id are the same.
+pub(super) fn by_id(side: &Results) -> HashMap<CellId, &Cell> {
+    side.cells.iter().map(|cell| (cell.id, cell)).collect()
+}
+
+/// The cells of the candidate in plan order, then those that it does not have, on the older side and on the newer one.
+fn pairs<'a>(baseline: &'a Results, candidate: &'a Results) -> Vec<(Option<&'a Cell>, Option<&'a Cell>)> {
+    let (before, after) = (by_id(baseline), by_id(candidate));
+    let both = candidate.cells.iter().map(|cell| (before.get(&cell.id).copied(), Some(cell)));
+    let gone = baseline.cells.iter().filter(|cell| !after.contains_key(&cell.id));
+    both.chain(gone.map(|cell| (Some(cell), None))).collect()
+}
+
 /// A row for each compared metric of each cell.
-pub(super) fn rows(
-    baseline: &Side,
-    candidate: &Side,
-    pairs: &[Pair],
-    terms: &DiffOptions,
-    spread: SessionSpread,
-) -> Vec<Row> {
+pub(super) fn rows(baseline: &Side, candidate: &Side, terms: &DiffOptions, spread: SessionSpread) -> Vec<Row> {
     let compared = terms.compared();
     let sides = || Sides::new(baseline, candidate, terms, spread);
-    let of_pair = |sides: &mut Sides<'_>, pair: &Pair| {
-        let from = pair.baseline.map(|index| &baseline.results.cells[index]);
-        let to = pair.candidate.map(|index| &candidate.results.cells[index]);
+    let of_pair = |sides: &mut Sides<'_>, (from, to): (Option<&Cell>, Option<&Cell>)| {
         to.or(from).map(|cell| of_cell(sides, (cell.id, &cell.names), from, to, &compared)).unwrap_or_default()
     };
     // Ten thousand cells take a second of arithmetic, and every cell is by itself.
-    let each = pairs.par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
+    let pairs = pairs(&baseline.results, &candidate.results);
+    let each = pairs.into_par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
     let mut rows: Vec<Row> = each.flatten_iter().collect();
     let unmeasured = terms.paired.iter().flat_map(|paired| &paired.unmeasured);
     let mut metrics = vec![MetricReference::LATENCY];

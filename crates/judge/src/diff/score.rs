@@ -47,17 +47,13 @@ pub(super) fn judge_apart(values: &Values<'_>, margin: Difference, spread: Sessi
     let is_in_points = values.reference.unit() == Unit::Share;
     let scale = if is_in_points { 1.0 } else { values.from.value.abs() };
     let scaled = |value: f64| value / scale;
-    let change = (scale > 0.0).then(|| Change {
-        value: scaled(difference),
-        low: interval.map(|interval| scaled(interval.low)),
-        high: interval.map(|interval| scaled(interval.high)),
-        is_in_points,
-    });
     let worst = |interval: Interval| match direction {
         Direction::HigherIsBetter => -interval.low,
         Direction::LowerIsBetter | Direction::Neutral => interval.high,
     };
     let is_no_worse = verdict.is_no_worse() || interval.is_some_and(|interval| worst(interval) <= margin);
+    let interval = interval.map(|interval| interval.map(scaled));
+    let change = (scale > 0.0).then(|| Change::new(scaled(difference), interval, is_in_points));
     let p = known.worse(direction).and_then(|worse| p_beyond(worse, margin));
     Some(Found { verdict, reason, change, p, is_no_worse, detectable: None })
 }

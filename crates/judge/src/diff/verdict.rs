@@ -22,7 +22,9 @@ impl Values<'_> {
             _ if options::is_exact(self.reference) || self.is_one_number() => Some(self.exactly(margin)),
             // To 0 there is no ratio.
             true => score::judge(self, margin),
-            false if self.reference.unit() == Unit::Share && self.has_zeros() => self.by_difference(margin, spread),
+            false if self.reference.unit() == Unit::Share && self.runs().concat().contains(&0.0) => {
+                self.by_difference(margin, spread)
+            }
             false => match self.paired {
                 Some(analyses) => self.by_blocks(margin, analyses),
                 None => self.by_runs(margin, spread),
@@ -33,10 +35,7 @@ impl Values<'_> {
     /// Whether the runs of a side fall into two groups, or, where the sides were measured apart, those of both together:
     /// which group a side met says nothing about what changed.
     pub(super) fn have_two_modes(&self) -> bool {
-        let column = self.reference.column();
-        let runs =
-            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
-        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let [from, to] = self.runs();
         let has_groups = |runs: &[f64]| run_groups(runs).is_some();
         has_groups(&from) || has_groups(&to) || (self.paired.is_none() && has_groups(&[from, to].concat()))
     }
@@ -48,16 +47,8 @@ impl Values<'_> {
         let worse: Vec<f64> = self.blocks().into_iter().map(|[from, to]| direction * (to - from)).collect();
         let margin = margin.absolute_of(self.from.value);
         let found = compare_paired(&worse, margin, analyses.analysis_of(worse.len()).among(self.among))?;
-        let ends = found.interval.map(|interval| {
-            let ends = [direction * interval.low, direction * interval.high];
-            [ends[0].min(ends[1]), ends[0].max(ends[1])]
-        });
-        let change = Change {
-            value: direction * found.theta,
-            low: ends.map(|[low, _]| low),
-            high: ends.map(|[_, high]| high),
-            is_in_points: true,
-        };
+        let interval = found.interval.map(|interval| interval.map(|end| direction * end));
+        let change = Change::new(direction * found.theta, interval, true);
         let reason = reason(found.verdict, found.interval, None);
         let is_no_worse = found.is_no_worse();
         Some(Found {
@@ -70,10 +61,11 @@ impl Values<'_> {
         })
     }
 
-    fn has_zeros(&self) -> bool {
+    /// The values of the runs of each side.
+    fn runs(&self) -> [Vec<f64>; 2] {
         let column = self.reference.column();
-        let has = |cell: &Cell| cell.runs.get(&column).is_some_and(|runs| runs.contains(&Some(0.0)));
-        has(self.baseline) || has(self.candidate)
+        let values = |cell: &Cell| cell.runs.get(&column).into_iter().flatten().flatten().copied().collect();
+        [values(self.baseline), values(self.candidate)]
     }
 
     /// A metric of the specification is one number on each side: a `score` command says it of all items, or every run says the
@@ -90,20 +82,9 @@ impl Values<'_> {
         let worse = sign(self.reference.metric.direction) * (to - from);
         let beyond = margin.absolute_of(from);
         let verdict = Verdict::exact(worse, beyond);
-        let change = (from != 0.0).then(|| Change {
-            value: (to - from) / from.abs(),
-            low: None,
-            high: None,
-            is_in_points: false,
-        });
-        Found {
-            verdict,
-            reason: reason(verdict, None, None),
-            change,
-            p: None,
-            is_no_worse: worse <= beyond,
-            detectable: None,
-        }
+        let change = (from != 0.0).then(|| Change::new((to - from) / from.abs(), None, false));
+        let (reason, is_no_worse) = (reason(verdict, None, None), worse <= beyond);
+        Found { verdict, reason, change, p: None, is_no_worse, detectable: None }
     }
 
     /// The verdict on pairs (method 6.1): the log ratios of the blocks that both completed.
@@ -129,10 +110,7 @@ impl Values<'_> {
     }
 
     fn by_runs(&self, margin: Difference, spread: SessionSpread) -> Option<Found> {
-        let column = self.reference.column();
-        let runs =
-            |cell: &Cell| -> Vec<f64> { cell.runs.get(&column).into_iter().flatten().flatten().copied().collect() };
-        let (from, to) = (runs(self.baseline), runs(self.candidate));
+        let [from, to] = self.runs();
         let direction = self.reference.metric.direction;
         let margin = margin.relative_to(self.from.value);
         let terms = (margin, confidence_among(DiffOptions::CONFIDENCE, self.among));
@@ -167,11 +145,5 @@ fn reason(verdict: Verdict, interval: Option<Interval>, detectable: Option<f64>)
 /// The relative change of a log ratio that is positive where the candidate is worse.
 fn change(theta: f64, interval: Option<Interval>, direction: Direction) -> Change {
     let relative = |log: f64| (sign(direction) * log).exp() - 1.0;
-    let ends = interval.map(|interval| [relative(interval.low), relative(interval.high)]);
-    Change {
-        value: relative(theta),
-        low: ends.map(|[one, other]| one.min(other)),
-        high: ends.map(|[one, other]| one.max(other)),
-        is_in_points: false,
-    }
+    Change::new(relative(theta), interval.map(|interval| interval.map(relative)), false)
 }

@@ -48,7 +48,6 @@ impl Cost {
         Some(Cost { outside_ns, held_ns, execution_ns })
     }
 
-    /// All of it.
     pub(super) fn all_ns(&self, executions: f64) -> f64 {
         self.outside_ns + self.held_ns.iter().sum::<f64>() + self.execution_ns * executions
     }

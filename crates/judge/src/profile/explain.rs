@@ -68,7 +68,6 @@ pub struct OperatorDifference {
 }
 
 impl OperatorDifference {
-    /// Its name.
     pub fn name(&self) -> &str {
         self.operator.as_deref().unwrap_or(OTHERS)
     }

@@ -37,7 +37,6 @@ pub struct Arena {
 }
 
 impl Memory {
-    /// The peak.
     pub fn peak(&self) -> f64 {
         self.before_load + self.loading + self.running
     }

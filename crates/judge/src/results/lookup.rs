@@ -27,7 +27,6 @@ impl Cell {
         self.names.device().split('@').next() == Some(Device::CPU)
     }
 
-    /// Whether it is to be run.
     pub fn is_run(&self) -> bool {
         self.status != Status::Skipped
     }

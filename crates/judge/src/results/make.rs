@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Cell, CellLoad, ControlFailure, Search, Skipped, Status};
+use super::cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
 use super::method::Method;
 use super::metrics::{columns, environment, metrics, named, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
 use super::{
     Budget, Choice, Comparison, Control, Conversion, FORMAT, Family, GateAsked, GoalCheck, ItemsRight, KeptNodes,
-    Measured, Results, Rules, remarks, seen,
+    Measured, RecordCode, Results, Rules, remarks,
 };
 use crate::compare::Judged;
 use crate::profile::{CellTime, cell_times};
 use crate::stored::{as_fact, rounded};
-use crate::summary::{CONFIDENCE, CellShape, CellSummary, Double, OtherLoad, RunCounts, Summary};
+use crate::summary::{CONFIDENCE, CellShape, CellSummary, Double, OtherLoad, RunCounts, Summary, record_codes};
 use base::metric::LATENCY;
 use base::privacy::without_home;
 use experiment::{AxisMap, CompiledSelector, Experiment, Gate};
@@ -84,7 +84,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
                 ..self::cell(manifest, &named, index, cell, summary)
             })
             .collect(),
-        codes: seen::codes_of_record(manifest, summary),
+        codes: codes_of_record(manifest, summary),
         disturbances: summary.disturbances.clone(),
         comparisons: comparisons.cloned().map(Comparison::rounded).collect(),
         explanations: explanations(plan, &times),
@@ -245,7 +245,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         samples: latency.map_or(0, |latency| latency.samples),
         late_warmup: latency.map_or(0, |latency| latency.late_warmup),
         other_load: summary.findings.other_load.map(|load| OtherLoad { cores: rounded(load.cores), ..load }),
-        codes: seen::codes(summary),
+        codes: codes(summary),
         shape: summary.findings.shape.clone().map(|shape: CellShape| shape.with_numbers(rounded)),
         roofline_share: summary.diagnosis.of_roof.map(rounded),
         bound_by: summary.diagnosis.bound,
@@ -297,4 +297,17 @@ fn control_failures(plan: &Plan, summary: &Summary) -> Vec<ControlFailure> {
         seen.map(|seen| ControlFailure { cell, seen }).collect::<Vec<_>>()
     };
     summary.doubles.iter().flat_map(of_double).collect()
+}
+
+fn codes_of_record(manifest: &Manifest, summary: &Summary) -> BTreeMap<String, RecordCode> {
+    let found = record_codes(manifest, summary).into_iter().map(|code| {
+        (String::from(code.code), RecordCode { severity: code.code.severity(), found: without_home(&code.found) })
+    });
+    found.collect()
+}
+
+fn codes(summary: &CellSummary) -> BTreeMap<String, CodeSeen> {
+    let seen =
+        |(code, runs): (&str, Option<u32>)| (code.to_owned(), CodeSeen { severity: summary.severity(code), runs });
+    summary.codes().into_iter().map(seen).collect()
 }

@@ -7,7 +7,6 @@ use crate::summary::{CellSummary, MetricSummary, Spread};
 use base::metric::{self, Kind, LATENCY, MetricReference, Statistic};
 use experiment::Experiment;
 use quality::accuracy::Change;
-use statistics::interval::Interval;
 
 /// What a metric is for; one of a later version is shown like those of the model.
 fn kind(name: &str) -> Kind {
@@ -135,9 +134,11 @@ pub(super) fn slices(summary: &CellSummary) -> Vec<Vec<Option<f64>>> {
 
 pub(super) fn score_changes(summary: &CellSummary) -> BTreeMap<String, Change> {
     let changes = summary.accuracy.iter().filter_map(|score| Some((score.metric.metric().name, score.change?)));
-    let round = |interval: Interval| Interval { low: rounded(interval.low), high: rounded(interval.high) };
     let change = |(name, change): (&str, Change)| {
-        (name.to_owned(), Change { interval: change.interval.map(round), p: rounded(change.p), ..change })
+        (
+            name.to_owned(),
+            Change { interval: change.interval.map(|it| it.map(rounded)), p: rounded(change.p), ..change },
+        )
     };
     changes.map(change).collect()
 }

@@ -22,7 +22,6 @@ mod profile;
 mod read;
 mod reference;
 mod remarks;
-mod seen;
 mod tidy;
 
 use std::collections::{BTreeMap, HashMap};

@@ -246,7 +246,6 @@ impl Profile {
 }
 
 impl OperatorTime {
-    /// Its name.
     pub fn name(&self) -> &str {
         self.operator.as_deref().unwrap_or(OTHERS)
     }

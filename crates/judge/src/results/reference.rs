@@ -93,7 +93,6 @@ Of format 2, how runs warmed up and stopped is unknown, and an answer is there o
 What belongs to one cell (`definition`, `sha256`, `runtime`) is in its row and belongs to the subject.
 "#;
 
-/// The text of the reference.
 pub fn reference_markdown() -> String {
     let mut text = TEXT.to_owned();
     let classes = [

@@ -18,22 +18,17 @@ const LEVEL: f64 = 0.05;
 /// Why two series cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComparisonError {
-    /// One has runs and the other has not.
     #[error("{with} contains runs and {without} single values, so they cannot be compared")]
     DifferentLevels {
-        /// The one with runs.
         with: String,
         /// The one without.
         without: String,
     },
-    /// Pairs need as many on both sides.
     #[error("{baseline} has {of_baseline} {things} and {candidate} {of_candidate}, so they cannot be paired")]
     DifferentLengths {
         baseline: String,
-        /// Its observations.
         of_baseline: usize,
         candidate: String,
-        /// Its observations.
         of_candidate: usize,
         /// What is counted: runs or values.
         things: &'static str,
@@ -75,9 +70,7 @@ impl Level {
 pub struct Observations {
     /// What counts as one.
     pub level: Level,
-    /// Those of the baseline.
     pub baseline: usize,
-    /// Those of the candidate.
     pub candidate: usize,
 }
 
@@ -163,11 +156,11 @@ pub(super) fn compare(
     };
     let Some(found) = found else { return Ok(comparison) };
     let ratio = |log: f64| (sign(terms.direction) * log).exp();
-    let ends = found.interval.map(|interval| [ratio(interval.low), ratio(interval.high)]);
+    let interval = found.interval.map(|interval| interval.map(ratio));
     let comparison = Comparison {
         ratio: Some(ratio(found.theta)),
-        low: ends.map(|[one, other]| one.min(other)),
-        high: ends.map(|[one, other]| one.max(other)),
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
         detectable: found.detectable_effect,
         p: found.p(),
         ..comparison

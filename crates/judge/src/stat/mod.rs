@@ -59,7 +59,6 @@ impl Series {
         &self.source
     }
 
-    /// All values.
     pub fn values(&self) -> &[f64] {
         &self.values
     }

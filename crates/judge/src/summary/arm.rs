@@ -36,7 +36,6 @@ pub(super) struct ArmValues<'a> {
     pub(super) environment: BTreeMap<String, Spread>,
     /// Runs that carry a code.
     pub(super) codes: BTreeMap<String, u32>,
-    /// The samples of each run.
     pub(super) runs: Vec<Cow<'a, SampleSummary>>,
 }
 

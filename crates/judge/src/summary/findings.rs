@@ -54,7 +54,6 @@ pub struct OtherLoad {
 pub struct Spread {
     /// The smallest.
     pub low: f64,
-    /// The median.
     pub median: f64,
     /// The largest.
     pub high: f64,

@@ -158,7 +158,6 @@ impl Summary {
     }
 }
 
-/// A share is at most all.
 fn at_most_all(share: Estimate) -> Estimate {
     let interval = share.interval.map(|interval| Interval { high: interval.high.min(1.0), ..interval });
     Estimate { interval, ..share }

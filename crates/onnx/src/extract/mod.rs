@@ -31,25 +31,17 @@ pub struct Extracted {
 
 /// Why a node cannot be taken out of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ExtractError {
-    /// No such node.
     #[error("there is no node `{name}`")]
-    NoNode {
-        /// What was asked for.
-        name: String,
-        /// The node that was perhaps meant.
-        nearest: Option<String>,
-    },
+    NoNode { name: String, nearest: Option<String> },
     /// The smaller model has to say more of a value than the file does, or than follows from the shapes of the inputs.
     #[error("the {what} of `{value}`, which `{node}` {}, is not known", if *.is_read { "reads" } else { "makes" })]
     Unknown {
         /// Element type or shape.
         what: &'static str,
-        /// The value.
         value: String,
-        /// Label of a node that reads or makes it.
         node: String,
-        /// Whether that reads it.
         is_read: bool,
     },
 }

@@ -56,7 +56,6 @@ impl Value {
         self.shape.as_deref()?.iter().copied().collect()
     }
 
-    /// Of that shape.
     pub(super) fn of_shape(shape: Shape) -> Self {
         Value { shape: Some(shape), ..Value::default() }
     }

@@ -99,74 +99,30 @@ impl ConversionReport {
 
 /// Why a model cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ConversionError {
-    /// It holds what the conversion would make.
     #[error("the model already has that precision: it has {nodes} {operator} nodes")]
-    AlreadyInPrecision {
-        /// An operator of the new precision.
-        operator: String,
-        /// How many nodes have it.
-        nodes: u64,
-    },
-    /// Its weights are in half precision.
+    AlreadyInPrecision { operator: String, nodes: u64 },
     #[error(
         "the model is in half precision already ({weights} of its weights); `{wanted}` is made from a float32 model"
     )]
-    AlreadyInHalf {
-        /// How many of its weights are.
-        weights: u64,
-        /// What was asked for.
-        wanted: String,
-    },
-    /// No node can be converted.
+    AlreadyInHalf { weights: u64, wanted: String },
     #[error("nothing in the model can be converted{}", reasons(.kept))]
-    NothingToConvert {
-        /// What might have been, and why it stays.
-        kept: Vec<Kept>,
-    },
-    /// Operators of the new precision came later than the model's operator set.
+    NothingToConvert { kept: Vec<Kept> },
     #[error(
         "the model uses opset {has}, but {operator} needs {needed}; convert it with `onnx.version_converter.convert_version` \
          from the Python package onnx"
     )]
-    OpsetTooOld {
-        /// The model's.
-        has: i64,
-        /// What is needed.
-        needed: i64,
-        /// What needs it.
-        operator: String,
-    },
-    /// The whole model is of a kind that the conversion cannot handle.
+    OpsetTooOld { has: i64, needed: i64, operator: String },
     #[error("`{node}` ({operator}) cannot be converted: {reason}")]
-    Unsupported {
-        /// The node.
-        node: String,
-        /// Its operator.
-        operator: String,
-        /// Why not.
-        reason: String,
-    },
-    /// A setting outside of what the operator allows.
+    Unsupported { node: String, operator: String, reason: String },
     #[error("{setting} is {value}, and must be {allowed}")]
-    Setting {
-        /// What was set.
-        setting: &'static str,
-        /// To what.
-        value: String,
-        /// What is allowed.
-        allowed: &'static str,
-    },
+    Setting { setting: &'static str, value: String, allowed: &'static str },
     /// Two weights have one name, and which of them counts is up to who loads the model.
     #[error("two initialisers are called `{name}`: the model is invalid")]
-    DuplicateInitialiser {
-        /// Their name.
-        name: String,
-    },
-    /// The file has no graph.
+    DuplicateInitialiser { name: String },
     #[error("the model has no graph")]
     NoGraph,
-    /// A weight is damaged.
     #[error(transparent)]
     Tensor(#[from] TensorError),
 }

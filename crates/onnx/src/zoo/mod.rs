@@ -112,7 +112,6 @@ pub fn of(network: Network) -> &'static Architecture {
     architecture(network.name()).expect("every network has its architecture, as a test checks")
 }
 
-/// The architecture of that name.
 pub(crate) fn architecture(name: &str) -> Option<&'static Architecture> {
     ARCHITECTURES.iter().find(|architecture| architecture.name == name)
 }
@@ -136,49 +135,21 @@ impl Default for Settings {
 
 /// Why a model cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ZooError {
-    /// Classes are set for a network that has none.
     #[error("`{architecture}` is not a classifier, so `classes` does not apply")]
-    NoClassifier {
-        /// Its name.
-        architecture: &'static str,
-    },
-    /// None, or too many.
+    NoClassifier { architecture: &'static str },
     #[error("`{architecture}` cannot have {classes} classes: at least 1, at most {MOST_CLASSES}")]
-    Classes {
-        /// Its name.
-        architecture: &'static str,
-        /// What was set.
-        classes: u32,
-    },
-    /// A side is set for a network that takes no images.
+    Classes { architecture: &'static str, classes: u32 },
     #[error("`{architecture}` takes no images, so `image` does not apply")]
-    NoImages {
-        /// Its name.
-        architecture: &'static str,
-    },
-    /// A side that its patches do not divide.
+    NoImages { architecture: &'static str },
     #[error(
         "`{architecture}` takes images in patches of {patch} x {patch}, so their side is a multiple of {patch}, not {side}"
     )]
-    Patches {
-        /// Its name.
-        architecture: &'static str,
-        /// The side of a patch.
-        patch: u32,
-        /// What was set.
-        side: u32,
-    },
+    Patches { architecture: &'static str, patch: u32, side: u32 },
     /// Too small, so that nothing is left of them behind some layer, or too large.
     #[error("`{architecture}` cannot take images of {side} x {side}: at least {smallest}, at most {LARGEST_SIDE}")]
-    Image {
-        /// Its name.
-        architecture: &'static str,
-        /// What was set.
-        side: u32,
-        /// The least that works.
-        smallest: u32,
-    },
+    Image { architecture: &'static str, side: u32, smallest: u32 },
 }
 
 impl ZooError {

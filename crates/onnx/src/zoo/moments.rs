@@ -14,7 +14,6 @@
 /// Mean and standard deviation over inputs and positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Moments {
-    /// The mean.
     pub(super) mean: f64,
     /// The standard deviation.
     pub(super) deviation: f64,

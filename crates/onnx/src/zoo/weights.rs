@@ -30,7 +30,6 @@ pub(super) enum Recipe<'a> {
     },
     /// Uniform numbers, each about a centre of its own.
     About {
-        /// The centres.
         centres: &'a [f64],
         /// How far the numbers may be from them.
         distances: &'a [f64],

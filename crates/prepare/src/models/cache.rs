@@ -64,30 +64,19 @@ pub struct Entry {
 /// Why there is no converted model.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// The model cannot be read.
     #[error(transparent)]
     Model(#[from] OnnxError),
-    /// Its graph is not whole.
     #[error("{0}")]
     Graph(#[from] GraphError),
-    /// It cannot be converted.
     #[error("{problem}")]
     Conversion {
-        /// Why not.
         #[from]
         problem: ConversionError,
     },
-    /// Its activations could not be observed.
     #[error("calibration: {0}")]
     Calibration(String),
-    /// The cache cannot be read or written.
     #[error("cannot use perfrun's cache at {path}: {source}; set PERFRUN_CACHE to a folder that can be written", path = path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Runs the model in the file, whose outputs are what has to be observed, and says what ranges they have.

@@ -32,70 +32,25 @@ pub enum Progress<'a> {
 /// Why a model is not there.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum ObtainError {
-    /// The network cannot be made like that.
     #[error("model `{model}`: {problem}")]
-    Zoo {
-        /// Its name.
-        model: String,
-        /// Why not.
-        problem: ZooError,
-    },
-    /// Python does not give it.
+    Zoo { model: String, problem: ZooError },
     #[error("model `{model}`: {call} cannot be exported to ONNX: {reason}")]
     #[diagnostic(help("it is exported by the `python` of a runtime with `adapter: pytorch`, else by `python3`"))]
-    Export {
-        /// Its name.
-        model: String,
-        /// What makes it.
-        call: String,
-        /// What went wrong.
-        reason: String,
-    },
-    /// The server did not give it.
+    Export { model: String, call: String, reason: String },
     #[error("model `{model}`: {url} cannot be fetched: {reason}")]
     #[diagnostic(help("download it by other means, and give the file as `path`"))]
-    Fetch {
-        /// Its name.
-        model: String,
-        /// From where.
-        url: String,
-        /// What went wrong.
-        reason: String,
-    },
-    /// It is another file than the specification means.
+    Fetch { model: String, url: String, reason: String },
     #[error("model `{model}`: {url} has the SHA-256 {found}, not the one in the specification")]
     #[diagnostic(help("if the change is intended, update `sha256`"))]
-    CheckSum {
-        /// Its name.
-        model: String,
-        /// From where.
-        url: String,
-        /// What was fetched.
-        found: String,
-    },
-    /// The user wants to stop.
+    CheckSum { model: String, url: String, found: String },
     #[error("interrupted while fetching {url}; nothing of it is kept")]
-    Interrupted {
-        /// From where.
-        url: String,
-    },
-    /// What lies in the cache.
+    Interrupted { url: String },
     #[error("cannot read {}", path.display())]
     #[diagnostic(help("remove it, or set PERFRUN_CACHE to another folder"))]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     #[error("cannot write to perfrun's cache at {}", path.display())]
     #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
-    Cache {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Cache { path: PathBuf, source: io::Error },
 }
 
 /// Gives every model of the experiment its file; none to one that Python makes where no runtime reads it, or where nothing of the

@@ -5,8 +5,14 @@
 
 use std::path::PathBuf;
 
-use super::needed::{PLUGIN, oldest};
 use super::origin::Origin;
+use experiment::OLDEST_RUNTIME;
+
+/// The function by which ONNX Runtime is opened.
+pub(super) const RUNTIME: &str = "OrtGetApiBase";
+
+/// The function by which a plug-in provider is opened.
+pub(super) const PLUGIN: &str = "CreateEpFactories";
 
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
@@ -16,27 +22,14 @@ const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtim
 /// Why there is no usable library.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum RuntimeError {
-    /// What the user named is not there.
     #[error("there is no {} at {}, which {origin} names", kind(function), path.display())]
     #[diagnostic(help("{}", instead(*origin, function)))]
-    Missing {
-        path: PathBuf,
-        /// What names it.
-        origin: Origin,
-        /// By which it would be opened.
-        function: &'static str,
-    },
-    /// The folder that the user named holds no library.
+    Missing { path: PathBuf, origin: Origin, function: &'static str },
     #[error("there is no libonnxruntime.so in the folder {}, which {origin} names", folder.display())]
     #[diagnostic(help(
         "name the file libonnxruntime.so, or the folder that holds it (or holds `lib` or `capi` with it)"
     ))]
-    NoLibraryInFolder {
-        folder: PathBuf,
-        /// What names it.
-        origin: Origin,
-    },
-    /// What an index serves under a version's name cannot be used.
+    NoLibraryInFolder { folder: PathBuf, origin: Origin },
     #[error("{package}, as the package index serves it, holds no library that can be used: {why}")]
     #[diagnostic(help(
         "nothing was installed; name another version, or see which index pip is set to: `pip config list`"
@@ -46,70 +39,28 @@ pub enum RuntimeError {
         package: String,
         why: String,
     },
-    /// The file is something else.
     #[error("{} (from {origin}) is not a shared library for this system: {found}", path.display())]
     #[diagnostic(help("{}", instead(*origin, function)))]
-    NotALibrary {
-        /// The file.
-        path: PathBuf,
-        origin: Origin,
-        /// By which it would be opened.
-        function: &'static str,
-        /// What it is.
-        found: &'static str,
-    },
-    /// A library that is neither ONNX Runtime nor a plug-in for it.
+    NotALibrary { path: PathBuf, origin: Origin, function: &'static str, found: &'static str },
     #[error(
         "{} (from {origin}) is not {}: it has no function `{function}`",
         path.display(),
         if *function == PLUGIN { "a plug-in provider" } else { "ONNX Runtime" }
     )]
     #[diagnostic(help("{}", instead(*origin, function)))]
-    OtherLibrary {
-        /// The file.
-        path: PathBuf,
-        origin: Origin,
-        /// By which it would be opened.
-        function: &'static str,
-    },
-    /// The library is for another processor.
+    OtherLibrary { path: PathBuf, origin: Origin, function: &'static str },
     #[error("{} is for {found}, but this machine is {wanted}", path.display())]
     #[diagnostic(help("name a libonnxruntime.so for {wanted}, or let perfrun fetch one: `perfrun runtime install`"))]
-    WrongMachine {
-        /// The file.
-        path: PathBuf,
-        /// What it is for.
-        found: String,
-        /// What this machine is.
-        wanted: &'static str,
-    },
-    /// The library lacks functions that perfrun needs.
+    WrongMachine { path: PathBuf, found: String, wanted: &'static str },
     #[error("{} is ONNX Runtime {version}, but perfrun needs {oldest} or newer", path.display())]
     #[diagnostic(help("let perfrun fetch one: `perfrun runtime install`"))]
-    TooOld {
-        /// The file.
-        path: PathBuf,
-        version: String,
-        /// The oldest that would do.
-        oldest: String,
-    },
-    /// What is no released version.
+    TooOld { path: PathBuf, version: String, oldest: String },
     #[error("`{version}` is not a version of {package}")]
     #[diagnostic(help("a version has three numbers, such as {}", super::PINNED))]
-    NotAVersion {
-        package: &'static str,
-        /// What was asked for.
-        version: String,
-    },
-    /// A version that lacks functions that perfrun needs.
+    NotAVersion { package: &'static str, version: String },
     #[error("{package} {version} is too old: perfrun needs {} or newer", oldest())]
     #[diagnostic(help("name a newer one, such as {}", super::PINNED))]
-    TooOldToFetch {
-        package: &'static str,
-        /// What was asked for.
-        version: String,
-    },
-    /// The package index does not have it.
+    TooOldToFetch { package: &'static str, version: String },
     #[error("the package index has no {package} {version} for this machine")]
     #[diagnostic(help("{}", if available.is_empty() {
         "it has no version for this machine; name a library of your own with `--runtime PATH`, or as `path` in `runtimes`".to_owned()
@@ -118,7 +69,6 @@ pub enum RuntimeError {
     }))]
     NotReleased {
         package: &'static str,
-        /// What was asked for.
         version: String,
         /// The versions that it has and perfrun can open, the newest first.
         available: Vec<String>,
@@ -129,14 +79,7 @@ pub enum RuntimeError {
         "known versions: {}; for another one give its library with `--runtime PATH`, or as `path` in `runtimes`",
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     ))]
-    UnknownVersion {
-        package: &'static str,
-        /// What was asked for.
-        version: String,
-        /// What can be fetched.
-        known: Vec<String>,
-    },
-    /// No package is known for this machine.
+    UnknownVersion { package: &'static str, version: String, known: Vec<String> },
     #[error("there is no ONNX Runtime package for {os} on {architecture}")]
     #[diagnostic(help("build or download the library yourself and name it with `--runtime PATH`"))]
     UnsupportedPlatform {
@@ -145,63 +88,35 @@ pub enum RuntimeError {
         /// The processor, as Rust names it.
         architecture: &'static str,
     },
-    /// No program that could download.
     #[error("fetching ONNX Runtime needs pip or uv, and neither is installed")]
     #[diagnostic(help("install pip or uv; or {OFFLINE_HELP}"))]
     NoPip,
-    /// The program that downloads failed.
     #[error("`{program}` could not fetch ONNX Runtime: {reason}")]
     #[diagnostic(help("{OFFLINE_HELP}{}", quote(program, tail)))]
     PipFailed {
-        /// The command.
         program: String,
-        /// Why, in a line.
         reason: String,
         /// The end of what it wrote; may be empty.
         tail: String,
     },
-    /// The download is not the file that it should be.
     #[error("the downloaded {file} has the SHA-256 {found}, but perfrun expects {expected}")]
     #[diagnostic(help(
         "do not use it: the package index or mirror that pip is configured for serves another file (`pip config list`)"
     ))]
     Checksum {
-        /// The package.
         file: String,
         /// Its checksum in perfrun's table, or when it was first fetched, lower-case hex.
         expected: String,
         /// Its checksum, lower-case hex.
         found: String,
     },
-    /// The package has not what it should have.
     #[error("cannot unpack {file}")]
-    Package {
-        /// The package.
-        file: String,
-        /// What its archive says.
-        #[source]
-        source: zip::result::ZipError,
-    },
-    /// The cache cannot be written.
+    Package { file: String, source: zip::result::ZipError },
     #[error("cannot write to perfrun's cache at {}", path.display())]
     #[diagnostic(help("set PERFRUN_CACHE to a folder that can be written and has room"))]
-    Cache {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A file cannot be read.
+    Cache { path: PathBuf, source: std::io::Error },
     #[error("cannot read {}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A version that the specification names, and no other will do.
+    Io { path: PathBuf, source: std::io::Error },
     #[error("the runtime `{runtime}` of the specification, {package} {version}, cannot be fetched")]
     #[diagnostic(help(
         "on a machine with network access run `perfrun runtime install {version}{}` and copy its cache folder \
@@ -210,19 +125,15 @@ pub enum RuntimeError {
         fetch.quoted_tail()
     ))]
     NotFetched {
-        /// Its name in the specification.
         runtime: String,
         package: &'static str,
         version: String,
-        /// Why it could not be fetched.
         #[source]
         fetch: Box<RuntimeError>,
     },
-    /// Nothing was found, and nothing could be fetched.
     #[error("there is no ONNX Runtime library on this machine, and version {} cannot be fetched", super::PINNED)]
     #[diagnostic(help("{OFFLINE_HELP}{}", fetch.quoted_tail()))]
     Unavailable {
-        /// Why it could not be fetched.
         #[source]
         fetch: Box<RuntimeError>,
     },
@@ -236,6 +147,12 @@ impl RuntimeError {
             _ => String::new(),
         }
     }
+}
+
+/// The oldest version that would do, in words.
+pub(super) fn oldest() -> String {
+    let [major, minor] = OLDEST_RUNTIME;
+    format!("{major}.{minor}")
 }
 
 /// What is opened by a function.

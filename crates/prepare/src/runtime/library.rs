@@ -9,8 +9,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::RuntimeError;
-use super::needed::{PLUGIN, RUNTIME, oldest};
+use super::error::{PLUGIN, RUNTIME, RuntimeError, oldest};
 use super::origin::Origin;
 use crate::programs::PreparedProgram;
 use experiment::{is_new_enough, version_numbers};

@@ -15,7 +15,6 @@ mod elsewhere;
 mod error;
 mod find;
 mod library;
-mod needed;
 mod origin;
 mod pip;
 mod places;
@@ -45,10 +44,7 @@ pub enum Progress {
         program: String,
     },
     /// A library was put into the cache.
-    Installed {
-        /// Where.
-        path: PathBuf,
-    },
+    Installed { path: PathBuf },
     /// A version was fetched that this perfrun was not made with.
     New {
         /// As pip was asked for it.

@@ -9,7 +9,6 @@ use onnx::ElementType;
 /// a `score` command says of it; or one number for all items, which only such a command gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemScores {
-    /// By item.
     pub values: Vec<f64>,
     /// Variance of the labels around their mean; `None` for classes.
     pub label_variance: Option<f64>,
@@ -18,50 +17,19 @@ pub struct ItemScores {
 /// Why outputs cannot be compared with labels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AccuracyError {
-    /// Texts where numbers are needed.
     #[error("`{name}` holds {element}; {wanted}")]
-    Element {
-        /// The array.
-        name: String,
-        /// What it holds.
-        element: ElementType,
-        /// What would do.
-        wanted: &'static str,
-    },
-    /// The labels are for other items.
+    Element { name: String, element: ElementType, wanted: &'static str },
     #[error("there are {labels} labels for {items} items of output `{output}`")]
-    OtherItems {
-        /// Number of labels.
-        labels: usize,
-        /// Number of items.
-        items: usize,
-        output: String,
-    },
-    /// There is nothing to compare them with.
+    OtherItems { labels: usize, items: usize, output: String },
     #[error("output `{output}` has the shape {shape:?}; {wanted}")]
-    Shape {
-        output: String,
-        shape: Vec<u64>,
-        /// What would do.
-        wanted: &'static str,
-    },
-    /// No class of the model.
+    Shape { output: String, shape: Vec<u64>, wanted: &'static str },
     #[error("label {label} of item {item} is not one of the {classes} classes of output `{output}`")]
-    Label {
-        label: String,
-        /// Which item.
-        item: usize,
-        /// Classes of the output.
-        classes: usize,
-        output: String,
-    },
-    /// NaN is neither right nor wrong.
+    Label { label: String, item: usize, classes: usize, output: String },
     #[error("{what} `{name}` holds NaN for item {item}")]
     NotANumber {
         /// `output`, or `array` for labels.
         what: &'static str,
         name: String,
-        /// Which item.
         item: usize,
     },
 }

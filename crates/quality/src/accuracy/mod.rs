@@ -76,7 +76,7 @@ pub fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<Estimat
     }
     let mean = mean_interval(&item_scores.values, CONFIDENCE)?;
     let through = |map: &dyn Fn(f64) -> f64| {
-        let interval = mean.interval.map(|interval| ordered(map(interval.low), map(interval.high)));
+        let interval = mean.interval.map(|interval| interval.map(map));
         Estimate { value: map(mean.value), interval, ..mean }
     };
     match metric {
@@ -89,10 +89,6 @@ pub fn score(metric: AccuracyMetric, item_scores: &ItemScores) -> Option<Estimat
         AccuracyMetric::Own(_) => Some(mean),
         AccuracyMetric::Top1 | AccuracyMetric::Top5 => None,
     }
-}
-
-fn ordered(one: f64, other: f64) -> Interval {
-    Interval { low: one.min(other), high: one.max(other) }
 }
 
 /// How the item scores of a variant differ from those of the reference; `None` where they are not for the same items.

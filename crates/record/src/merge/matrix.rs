@@ -25,7 +25,6 @@ pub(super) struct Joined {
 pub(super) struct JoinedCell {
     /// Its place in the parts.
     pub(super) old: usize,
-    /// The machine that it is of.
     machine: usize,
     /// Its group here.
     group: usize,

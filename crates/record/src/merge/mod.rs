@@ -25,39 +25,16 @@ pub struct Part {
 /// Why records do not go together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Runs are missing.
     #[error("{record} is not complete")]
     Unfinished { record: String },
-    /// Something is not the same in both.
     #[error("{record} and {other} differ in {what}")]
-    Differ {
-        /// The one.
-        record: String,
-        other: String,
-        what: String,
-    },
-    /// Both measured a cell on the same machine.
+    Differ { record: String, other: String, what: String },
     #[error("{record} and {other} both measured {cell} on {machine}")]
-    Twice {
-        /// The one.
-        record: String,
-        other: String,
-        cell: String,
-        machine: String,
-    },
-    /// Cells that are compared were not measured in turns.
+    Twice { record: String, other: String, cell: String, machine: String },
     #[error("{record} and {other} each measured some of the cells that are compared with {cell}")]
-    Split {
-        /// The one.
-        record: String,
-        other: String,
-        /// The first cell of the group.
-        cell: String,
-    },
-    /// The record was merged from those of several machines.
+    Split { record: String, other: String, cell: String },
     #[error("{record} was merged from the records of several machines")]
     Merged { record: String },
-    /// Cells of several devices are compared, and so of several machines.
     #[error("the specification compares devices, so its groups cannot span several machines")]
     Devices,
 }

@@ -50,7 +50,6 @@ pub struct Field {
     pub name: &'static str,
     /// What a difference means.
     pub class: Class,
-    /// What it is.
     pub meaning: &'static str,
     /// Where it is a list with rows for entries of an axis: the key of a row that names the entry. A cell is told by the row
     /// of its own entry alone.

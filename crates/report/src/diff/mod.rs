@@ -97,7 +97,6 @@ pub struct Neighbours {
 pub struct Drawn {
     /// Its heading.
     pub title: String,
-    /// What is drawn.
     pub caption: String,
     /// The figure.
     pub svg: String,
@@ -106,7 +105,6 @@ pub struct Drawn {
 /// Rows that are folded away.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Folded {
-    /// What they are.
     pub title: String,
     /// The rows, at most as many as there is room for.
     pub table: Table,

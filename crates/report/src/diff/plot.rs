@@ -5,7 +5,6 @@ use crate::format;
 use crate::plots::{Forest, ForestRow};
 use base::metric::{Difference, MetricReference};
 use judge::diff::{Diff, Reason, Row};
-use statistics::interval::Interval;
 
 /// More cells than these are left to the table.
 const MOST_ROWS: usize = 36;
@@ -27,7 +26,7 @@ pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
             entry: names.of_row(row),
             words: tables::change(change),
             ratio: ratio(change.value),
-            interval: change.interval().map(|it| Interval { low: ratio(it.low), high: ratio(it.high) }),
+            interval: change.interval().map(|it| it.map(ratio)),
             blocks: Vec::new(),
             // What did not change claims nothing.
             verdict: row.verdict.filter(|_| row.reason != Reason::Unchanged),

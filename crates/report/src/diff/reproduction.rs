@@ -20,7 +20,6 @@ pub struct ReproductionPage {
     pub headline: String,
     /// Where and when each side was measured.
     pub sides: [String; 2],
-    /// In what they differ.
     pub differs: Vec<String>,
     /// Every claim, those that do not hold first.
     pub claims: Table,
@@ -28,7 +27,6 @@ pub struct ReproductionPage {
 }
 
 impl ReproductionPage {
-    /// The page of a reproduction.
     pub fn new(of: &Reproduction) -> Self {
         let mut claims: Vec<&Checked> = of.claims.iter().collect();
         claims.sort_by_key(|claim| claim.standing == Standing::Holds);

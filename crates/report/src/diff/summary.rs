@@ -8,7 +8,7 @@ use crate::cause::beside;
 use crate::format::{self, count, difference, list, measured, percent, verdict_word};
 use base::metric::{CPU_TIME, Difference, LATENCY, MetricReference, Unit};
 use base::printable::printable_line;
-use base::wording::{capitalized, some};
+use base::wording::{capitalized, grouped, some};
 use judge::diff::{Diff, DiffOptions, GateOutcome, Held, Reason, Row, SideFailure, SideSeen};
 use judge::results::OperatorDifference;
 use plan::CellId;
@@ -36,15 +36,8 @@ pub(super) fn headline(diff: &Diff, shown: &[&Row]) -> String {
 
 /// `1 slower, 3 equivalent, 6 unchanged`: rows by what they come to, cells where nothing changed.
 pub(super) fn counted(rows: &[&Row]) -> String {
-    let mut counts: Vec<(String, usize)> = Vec::new();
-    for row in rows {
-        let Some(word) = kind(row) else { continue };
-        match counts.iter_mut().find(|(known, _)| *known == word) {
-            Some((_, number)) => *number += 1,
-            None => counts.push((word, 1)),
-        }
-    }
-    counts.iter().map(|(word, number)| format!("{number} {word}")).collect::<Vec<_>>().join(", ")
+    let counts = grouped(rows.iter().filter_map(|row| Some((kind(row)?, ()))));
+    counts.iter().map(|(word, rows)| format!("{} {word}", rows.len())).collect::<Vec<_>>().join(", ")
 }
 
 /// What a row is counted as; `None` where another row of its cell stands for it.

@@ -55,7 +55,7 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
     let results = reader.results;
     let machines = results.machines();
     let mut table = Columns::of(&results.across);
-    table.add(TableColumn::text("comparison"), |across| Some(TableCell::text(across.path.clone())));
+    table.add(TableColumn::text("comparison"), |across| TableCell::text(across.path.clone()));
     table.add(TableColumn::number("mean").of("over machines, with its 95 % interval (method 6.11)"), |across| {
         let mean = across.mean?;
         Some(TableCell::number(ratio(mean.ratio, Some(Interval { low: mean.low, high: mean.high })), mean.ratio))

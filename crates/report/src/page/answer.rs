@@ -72,7 +72,7 @@ impl Answer {
         let mut table = Columns::of(&rows);
         let text = |text: &String| Some(TableCell::text(text)).filter(|_| !text.is_empty());
         table.add_known(TableColumn::text("for"), |row| text(&row.subject).filter(|_| row.subject != superlative));
-        table.add(TableColumn::text(superlative.to_lowercase()), |row| Some(TableCell::text(&row.choice)));
+        table.add(TableColumn::text(superlative.to_lowercase()), |row| TableCell::text(&row.choice));
         table.add_known(TableColumn::text("decided by"), |row| text(&row.decided));
         table.add_known(TableColumn::text("costs"), |row| text(&row.costs));
         table.add_known(TableColumn::text("left out"), |row| text(&row.left_out));

@@ -372,7 +372,6 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
 /// widths and alignment, which are the terminal's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overview {
-    /// The columns.
     pub columns: Vec<OverviewColumn>,
     /// The rows, one text a column.
     pub rows: Vec<Vec<OverviewCell>>,

@@ -3,7 +3,7 @@
 use super::{Reader, bounds, name_among};
 use crate::mark::claimed;
 use base::metric::MetricReference;
-use base::wording::{count, list, some};
+use base::wording::{count, grouped, list, some};
 use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
 use plan::CellId;
 use statistics::planning::MINIMUM_RUNS;
@@ -56,15 +56,14 @@ impl<'a> Names<'a> {
 
 /// `p and q (differs from fp32: cosine 0.86, required 0.999); r (misses p95 <= 7 ms)`; cells that the plan skips are a notice.
 pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
-    let mut parts: Vec<(String, Vec<String>)> = Vec::new();
-    for entrant in &names.contest.entrants {
+    let why_out = |entrant: &Entrant| {
         // Of several bounds on a metric, the one that speaks of the cell.
         let bounded = |metric: MetricReference, outcome: BoundOutcome| {
             let of = |bound: &'a BoundCheck| Some((bound, bound.of(entrant.cell)?));
             let mut all = choice.bounds.iter().filter(|bound| bound.metric == metric).filter_map(of);
             all.find(|(_, cell)| cell.outcome == outcome)
         };
-        let why = match entrant.standing {
+        match entrant.standing {
             Standing::Unfit { why: Unfit::Skipped | Unfit::NotRun } => None,
             // Where nobody has enough, that is the answer.
             Standing::Unfit { why: Unfit::TooFewRuns(_) } if names.contest.best.is_empty() => None,
@@ -86,15 +85,11 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
                 format!("undecided: {}, {value}", bounds::words_of(bound))
             }),
             Standing::Unbeaten | Standing::Beaten { .. } | Standing::Tied { .. } => None,
-        };
-        let Some(why) = why else { continue };
-        let name = names.name(entrant.cell);
-        match parts.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, alike)) => alike.push(name),
-            None => parts.push((why, vec![name])),
         }
-    }
-    let told = parts.into_iter().map(|(why, alike)| format!("{} ({why})", list(&some(alike.into_iter(), MOST_NAMED))));
+    };
+    let out = names.contest.entrants.iter().filter_map(|entrant| Some((why_out(entrant)?, names.name(entrant.cell))));
+    let told =
+        grouped(out).into_iter().map(|(why, alike)| format!("{} ({why})", list(&some(alike.into_iter(), MOST_NAMED))));
     claimed(told.collect::<Vec<_>>().join("; "))
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::table::{Columns, TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table, Trust};
 use crate::format::{self, percent};
-use base::wording::{count, list};
+use base::wording::{count, distinct, list};
 use experiment::{Axis, Cache, Design};
 use judge::results::Results;
 use record::provenance::{self, Class};
@@ -173,13 +173,7 @@ fn with(reader: &Reader<'_>) -> String {
         return commands(results);
     }
     let runtime = runtimes(results).unwrap_or_else(|| "scripted latencies (mock backend), no model was run".to_owned());
-    let mut devices: Vec<&str> = Vec::new();
-    for cell in reader.shown() {
-        let device = cell.names.device();
-        if !devices.contains(&device) {
-            devices.push(device);
-        }
-    }
+    let devices = distinct(reader.shown().into_iter().map(|cell| cell.names.device()));
     let design = match results.method.design {
         Design::Blocks => None,
         Design::Slices => Some("slices of resident workers"),
@@ -229,8 +223,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 
 fn pairs_table(pairs: Vec<(String, String)>) -> Table {
     let mut table = Columns::of(&pairs);
-    table.add(TableColumn::text("fact"), |(name, _)| Some(TableCell::text(name)));
-    table.add(TableColumn::text("value"), |(_, value)| Some(TableCell::text(value)));
+    table.add(TableColumn::text("fact"), |(name, _)| TableCell::text(name));
+    table.add(TableColumn::text("value"), |(_, value)| TableCell::text(value));
     table.table(Vec::new())
 }
 
@@ -313,18 +307,16 @@ fn disturbances(reader: &Reader<'_>) -> Table {
         Some(TableCell::text(format!("{title} ({})", found.code)))
     });
     table.add(TableColumn::number("runs").of("runs above the limit, of those that know"), |found| {
-        Some(TableCell::number(format!("{} of {}", found.runs, found.of), f64::from(found.runs)))
+        TableCell::number(format!("{} of {}", found.runs, found.of), f64::from(found.runs))
     });
-    table.add(TableColumn::number("limit"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.limit), found.limit))
-    });
+    table.add(TableColumn::number("limit"), |found| TableCell::number(amount(&found.metric, found.limit), found.limit));
     table.add(TableColumn::number("median"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.median), found.median))
+        TableCell::number(amount(&found.metric, found.median), found.median)
     });
     table.add(TableColumn::number("largest"), |found| {
-        Some(TableCell::number(amount(&found.metric, found.worst), found.worst))
+        TableCell::number(amount(&found.metric, found.worst), found.worst)
     });
-    table.add(TableColumn::text("in"), |found| found.worst_cell.map(|cell| TableCell::text(reader.path(cell))));
+    table.add(TableColumn::text("in"), |found| found.worst_cell.map(|cell| reader.path(cell)));
     table.table(Vec::new())
 }
 

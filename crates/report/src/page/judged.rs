@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::table::{Columns, TableCell, TableColumn, or_nothing};
+use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table};
 use crate::cause::conditional;
 use crate::format::{self, percent};
@@ -15,7 +15,6 @@ use base::metric::{Direction, ITEMS, MetricReference};
 use base::wording::count;
 use experiment::Grade;
 use judge::results::{Cell, Comparison, Control, Family, Reason, beside};
-use statistics::interval::Interval;
 use statistics::planning::MOST_RUNS;
 
 /// Comparisons, groups and controls, as far as there are any.
@@ -40,21 +39,17 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 fn comparisons(reader: &Reader<'_>) -> Table {
     let results = reader.results;
     let mut table = Columns::of(&results.comparisons);
-    table.add(TableColumn::text("cell").of("the candidate"), |row| Some(TableCell::text(reader.path(row.cell))));
-    table.add(TableColumn::text("against").of("the baseline's cell"), |row| {
-        Some(TableCell::text(reader.path(row.baseline)))
-    });
-    table.add(TableColumn::text("metric"), |row| Some(TableCell::text(row.metric.title())));
+    table.add(TableColumn::text("cell").of("the candidate"), |row| reader.path(row.cell));
+    table.add(TableColumn::text("against").of("the baseline's cell"), |row| reader.path(row.baseline));
+    table.add(TableColumn::text("metric"), |row| row.metric.title());
     let meaning = "of times baseline over cell, of rates cell over baseline, with its interval; above 1 is better";
     table.add(TableColumn::number("ratio").of(meaning), |row| {
-        Some(TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio))
+        TableCell::number(format::judged_ratio(row.ratio, row.interval(), row.margin), row.ratio)
     });
     table.add(TableColumn::number("change").of("cell over baseline, less 1; of times, negative is faster"), |row| {
-        Some(change(row))
+        change(row)
     });
-    table.add(TableColumn::text("verdict").of("from the interval and the margin alone"), |row| {
-        Some(TableCell::text(verdict(reader, row)))
-    });
+    table.add(TableColumn::text("verdict").of("from the interval and the margin alone"), |row| verdict(reader, row));
     table.add(TableColumn::number("p").of("two-sided p value of a difference beyond the margin"), |row| {
         row.p.map(|p| TableCell::number(format::p_value(p), p))
     });
@@ -62,9 +57,7 @@ fn comparisons(reader: &Reader<'_>) -> Table {
     table.add(TableColumn::number("detectable").of(meaning), |row| {
         row.detectable.map(|effect| TableCell::number(percent(effect), effect))
     });
-    table.add(TableColumn::number("blocks").of("blocks that both cells completed"), |row| {
-        Some(TableCell::count(row.blocks))
-    });
+    table.add(TableColumn::number("blocks").of("blocks that both cells completed"), |row| TableCell::count(row.blocks));
     table.table(notes(reader))
 }
 
@@ -87,12 +80,8 @@ fn notes(reader: &Reader<'_>) -> Vec<String> {
 fn change(row: &Comparison) -> TableCell {
     let is_rate = row.metric.metric.direction == Direction::HigherIsBetter;
     let change = |ratio: f64| if is_rate { ratio - 1.0 } else { 1.0 / ratio - 1.0 };
-    let ends = |interval: Interval| {
-        let (one, other) = (change(interval.low), change(interval.high));
-        Interval { low: one.min(other), high: one.max(other) }
-    };
     let value = change(row.ratio);
-    TableCell::number(format::change(value, row.interval().map(ends)), value)
+    TableCell::number(format::change(value, row.interval().map(|interval| interval.map(change))), value)
 }
 
 /// A cell against its baseline, as it is printed.
@@ -201,9 +190,9 @@ fn families(reader: &Reader<'_>) -> Table {
         let cells: Vec<_> = family.cells.iter().filter_map(|id| reader.cell(*id)).collect();
         Some(TableCell::text(reader.place_of(cells.iter().copied())))
     });
-    table.add(TableColumn::number("cells"), |family| Some(TableCell::count(family.cells.len() as u64)));
+    table.add(TableColumn::number("cells"), |family| TableCell::count(family.cells.len() as u64));
     table.add(TableColumn::number("blocks").of("blocks that all of them completed"), |family| {
-        Some(TableCell::count(family.blocks))
+        TableCell::count(family.blocks)
     });
     table.add(TableColumn::number("p, Welch's ANOVA").of("that all cells have the same mean"), |family| {
         family.p.map(|p| TableCell::number(format::p_value(p), p))
@@ -216,12 +205,10 @@ fn controls(reader: &Reader<'_>) -> Table {
     let percentage = |value: f64| TableCell::number(percent(value), value);
     let mut table = Columns::of(&reader.results.controls);
     let meaning = "measured twice in every block, as two identical arms";
-    table.add(TableColumn::text("cell").of(meaning), |control: &Control| {
-        Some(TableCell::text(reader.path(control.cell)))
-    });
+    table.add(TableColumn::text("cell").of(meaning), |control: &Control| reader.path(control.cell));
     let meaning = "time of the one arm over that of the other, with its interval: 1 but for noise";
     table.add(TableColumn::number("ratio").of(meaning), |control| {
-        Some(TableCell::number(format::judged_ratio(control.ratio, control.interval(), control.margin), control.ratio))
+        TableCell::number(format::judged_ratio(control.ratio, control.interval(), control.margin), control.ratio)
     });
     let meaning = "as of two different things; faster or slower is a false alarm";
     table.add(TableColumn::text("verdict").of(meaning), |control| {
@@ -234,7 +221,7 @@ fn controls(reader: &Reader<'_>) -> Table {
     let meaning = "smallest relative effect that these blocks detect with 80 % power";
     table.add(TableColumn::number("detectable").of(meaning), |control| control.detectable.map(percentage));
     table.add(TableColumn::number("blocks").of("blocks that both arms completed"), |control| {
-        Some(or_nothing(Some(TableCell::count(control.blocks))))
+        TableCell::count(control.blocks)
     });
     let [a, b, c] = Grade::MOST.map(|(_, effect)| percent(effect));
     table.table(vec![format!(

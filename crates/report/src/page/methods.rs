@@ -9,7 +9,7 @@ use crate::format::{amount, confidence, percent};
 use crate::together;
 use base::code::spelt;
 use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
-use base::wording::{capitalized, count, list};
+use base::wording::{capitalized, count, distinct, list};
 use experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
 use judge::results::{Cell, Method, Results};
 use plan::CellId;
@@ -216,12 +216,7 @@ fn run(reader: &Reader<'_>) -> Option<String> {
 
 /// How queries came, a sentence for each kind of load.
 fn loads(results: &Results) -> Vec<String> {
-    let mut loads: Vec<Load> = Vec::new();
-    for load in results.cells.iter().filter_map(|cell| Some(cell.load.as_ref()?.queries)) {
-        if !loads.contains(&load) {
-            loads.push(load);
-        }
-    }
+    let loads = distinct(results.cells.iter().filter_map(|cell| Some(cell.load.as_ref()?.queries)));
     let clients: Vec<String> = loads.iter().filter_map(Load::clients).map(|clients| clients.to_string()).collect();
     let closed = (!clients.is_empty())
         .then(|| format!("Callers ({}) asked again as soon as they had their answer.", list(&clients)));
@@ -252,19 +247,15 @@ fn first_steps(method: &Method) -> String {
 
 /// What filled the inputs, in the order of the specification.
 fn values(results: &Results) -> String {
-    let mut kinds: Vec<String> = Vec::new();
-    for input in facts::rows(results, "inputs") {
+    let of_input = |input: &Value| -> Vec<String> {
         let tensors = input["tensors"].as_object().into_iter().flat_map(|tensors| tensors.values());
         let has_tensors = input["tensors"].as_object().is_some_and(|tensors| !tensors.is_empty());
         let file = input["file"].is_string().then(|| "arrays of a file".to_owned());
         // Where every tensor has values of its own, nothing is left for those of all.
         let all = (!has_tensors || !input["values"].is_null()).then(|| kind(&input["values"]));
-        for kind in tensors.map(kind).chain(file.or(all)) {
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-    }
+        tensors.map(kind).chain(file.or(all)).collect()
+    };
+    let kinds = distinct(facts::rows(results, "inputs").flat_map(of_input));
     if kinds.is_empty() { "seeded pseudo-random data".to_owned() } else { kinds.join(" or ") }
 }
 

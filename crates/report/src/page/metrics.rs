@@ -35,7 +35,7 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
 }
 
 fn named(table: &mut Columns<'_, &Cell>) {
-    table.add(TableColumn::text("cell"), |cell| Some(TableCell::text(cell.path())));
+    table.add(TableColumn::text("cell"), |cell| cell.path());
 }
 
 /// Every metric that the results have.
@@ -294,7 +294,7 @@ fn rates(cells: &[&Cell]) -> Option<Table> {
     searched.first()?;
     let mut table = Columns::of(&searched);
     let rate = |per_s: f64| TableCell::number(format::amount(Unit::PerSecond, per_s), per_s);
-    table.add(TableColumn::text("cell"), |(cell, _)| Some(TableCell::text(cell.path())));
+    table.add(TableColumn::text("cell"), |(cell, _)| cell.path());
     table.add(TableColumn::number("predicted").of("by service times of a closed loop alone"), |(_, load)| {
         load.predicted_per_s.map(rate)
     });
@@ -328,20 +328,17 @@ fn searches(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     searched.first()?;
     let margin = percent(reader.results.rules.margin);
     let mut table = Columns::of(&searched);
-    table.add(TableColumn::text("cell").of("whose batch was searched"), |(cell, _)| Some(TableCell::text(cell.path())));
+    table.add(TableColumn::text("cell").of("whose batch was searched"), |(cell, _)| cell.path());
     let meaning = format!("measured at: the smallest within {margin} of the best throughput");
     table.add(TableColumn::number("batch").of(meaning), |(cell, _)| cell.batch.map(TableCell::count));
     table.add(TableColumn::number("largest").of("largest batch found to fit"), |(_, search)| {
         let fit = search.tried.iter().filter(|tried| tried.items_per_s.is_some());
         fit.map(|tried| tried.batch).max().map(TableCell::count)
     });
-    table.add(TableColumn::text("end").of("why nothing larger was tried"), |(_, search)| {
-        Some(TableCell::text(end(search.end, &search.tried)))
-    });
+    table
+        .add(TableColumn::text("end").of("why nothing larger was tried"), |(_, search)| end(search.end, &search.tried));
     let meaning = "each in a fresh process, by the median of a short run";
-    table.add(TableColumn::text("tried (items/s)").of(meaning), |(_, search)| {
-        Some(TableCell::text(tried(&search.tried)))
-    });
+    table.add(TableColumn::text("tried (items/s)").of(meaning), |(_, search)| tried(&search.tried));
     Some(table.table(vec![
         "Each throughput of a search is from one short run, and not part of any statistic: the cell was measured at the batch that was chosen."
             .to_owned(),

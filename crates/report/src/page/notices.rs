@@ -11,7 +11,7 @@ use crate::cause::{cause, condition};
 use crate::format::{list, percent};
 use base::code::{self, Code, Severity};
 use base::metric::{COPIES, FALLBACK};
-use base::wording::{capitalized, count, some};
+use base::wording::{capitalized, count, grouped, some};
 use judge::results::{Cell, FailureSeen};
 
 /// So many are named where there are at least two more.
@@ -173,18 +173,12 @@ pub(super) fn is_everywhere(reader: &Reader<'_>, code: &str) -> bool {
 
 fn skipped(reader: &Reader<'_>) -> Vec<String> {
     let cells = &reader.results.cells;
-    let mut reasons: Vec<(&str, Option<&str>, usize)> = Vec::new();
-    for skip in cells.iter().filter_map(|cell| cell.skipped.as_ref()) {
-        match reasons.iter_mut().find(|(reason, ..)| *reason == skip.reason) {
-            Some((.., number)) => *number += 1,
-            None => reasons.push((&skip.reason, skip.remedy.as_deref(), 1)),
-        }
-    }
-    let told = |(reason, remedy, number): (&str, Option<&str>, usize)| {
-        let remedy = remedy.map(|remedy| format!(". To measure them: {remedy}")).unwrap_or_default();
-        format!("{number} of {} skipped: {reason}{remedy}.", count(cells.len() as u64, "cell"))
+    let skipped = cells.iter().filter_map(|cell| cell.skipped.as_ref()).map(|skip| (&skip.reason, &skip.remedy));
+    let told = |(reason, remedies): (&String, Vec<&Option<String>>)| {
+        let remedy = remedies[0].as_ref().map(|remedy| format!(". To measure them: {remedy}")).unwrap_or_default();
+        format!("{} of {} skipped: {reason}{remedy}.", remedies.len(), count(cells.len() as u64, "cell"))
     };
-    reasons.into_iter().map(told).collect()
+    grouped(skipped).into_iter().map(told).collect()
 }
 
 /// Failures that are alike, with their cells: one broken operator must not fill the page.

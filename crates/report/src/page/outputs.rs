@@ -7,7 +7,7 @@ use super::{Reader, Section, Table, facts};
 use crate::format::{self, p_value, percent};
 use crate::mark::claimed;
 use base::metric::Unit;
-use base::wording::{count, list};
+use base::wording::{count, distinct, grouped, list};
 use experiment::{AccuracyMetric, Model};
 use judge::results::{Cell, Claim, Conversion, Kind, Place, Results};
 use plan::CellId;
@@ -114,13 +114,8 @@ fn accuracy(reader: &Reader<'_>) -> Option<Table> {
     let cells = scored(reader.results);
     cells.first()?;
     let mut table = Columns::of(&cells);
-    table.add(TableColumn::text("variant"), |cell| Some(TableCell::text(variant_name(reader, cell))));
-    let mut metrics: Vec<AccuracyMetric> = Vec::new();
-    for score in cells.iter().flat_map(|cell| cell.scores()) {
-        if !metrics.contains(&score.metric) {
-            metrics.push(score.metric);
-        }
-    }
+    table.add(TableColumn::text("variant"), |cell| variant_name(reader, cell));
+    let mut metrics = distinct(cells.iter().flat_map(|cell| cell.scores()).map(|score| score.metric));
     // As one cell may have what another lacks.
     metrics.sort_by_key(|metric| {
         let place = AccuracyMetric::OF_LABELS.iter().position(|known| known == metric);
@@ -214,10 +209,8 @@ fn outputs(reader: &Reader<'_>) -> Option<Table> {
     let mut table = Columns::of(&cells);
     let number = |text: String, value: f64| Some(TableCell::number(text, value));
     let share = |value: Option<f64>| value.and_then(|share| number(percent(share), share));
-    table.add(TableColumn::text("cell"), |(cell, _)| Some(TableCell::text(cell.path())));
-    table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| {
-        Some(TableCell::text(of.words()))
-    });
+    table.add(TableColumn::text("cell"), |(cell, _)| cell.path());
+    table.add(TableColumn::text("outputs").of("whether they keep the limits"), |(_, of)| TableCell::text(of.words()));
     let meaning =
         "what the outputs are compared with, where it is not the baseline's variant on the same device and runtime";
     table.add_known(TableColumn::text("reference").of(meaning), |(cell, _)| {
@@ -273,8 +266,8 @@ fn outputs_notes(reader: &Reader<'_>, cells: &[(&Cell, &Fidelity)]) -> Vec<Strin
 fn conversions(results: &Results) -> Table {
     let mut table = Columns::of(&results.conversions);
     let words = |words: String| Some(TableCell::text(words)).filter(|cell| !cell.text.is_empty());
-    table.add(TableColumn::text("model"), |of| Some(TableCell::text(&of.model)));
-    table.add(TableColumn::text("variant"), |of| Some(TableCell::text(&of.variant)));
+    table.add(TableColumn::text("model"), |of| TableCell::text(&of.model));
+    table.add(TableColumn::text("variant"), |of| TableCell::text(&of.variant));
     table.add(TableColumn::text("in the new precision"), |of| words(converted(of)));
     table.add(TableColumn::text("left as it was"), |of| words(kept(of)));
     table.add(TableColumn::text("added"), |of| {
@@ -301,15 +294,8 @@ fn converted(of: &Conversion) -> String {
 
 /// `12 Conv, 6 Add (the CPU provider has no fp16 arithmetic)`, reason by reason.
 fn kept(of: &Conversion) -> String {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for kept in &of.kept {
-        let nodes = format!("{} {}", kept.nodes, kept.operator);
-        match reasons.iter_mut().find(|(reason, _)| *reason == kept.reason) {
-            Some((_, known)) => known.push(nodes),
-            None => reasons.push((&kept.reason, vec![nodes])),
-        }
-    }
-    let words = reasons.into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
+    let each = of.kept.iter().map(|kept| (&kept.reason, format!("{} {}", kept.nodes, kept.operator)));
+    let words = grouped(each).into_iter().map(|(reason, nodes)| format!("{} ({reason})", nodes.join(", ")));
     words.collect::<Vec<_>>().join("; ")
 }
 

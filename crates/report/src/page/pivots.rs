@@ -9,7 +9,7 @@ use super::table::{TableCell, TableColumn, TableRow};
 use super::{Reader, Section, Table};
 use crate::format::{self, Column, Scale};
 use base::metric::{LATENCY, MetricReference};
-use base::wording::{capitalized, list};
+use base::wording::{capitalized, grouped, list};
 use experiment::{Axis, TableSpec};
 use judge::results::Cell;
 use statistics::interval::Estimate;
@@ -136,15 +136,8 @@ impl<'r, 'a> Pivot<'r, 'a> {
 
 /// What the cells are called on these axes, in plan order: those of which some cell is to be run, and the others.
 fn entries<'a>(cells: &'a [Cell], axes: &[Axis]) -> (Vec<Names<'a>>, Vec<String>) {
-    let mut entries: Vec<(Names<'_>, bool)> = Vec::new();
-    for cell in cells {
-        let names = names(cell, axes);
-        match entries.iter_mut().find(|(known, _)| *known == names) {
-            Some((_, is_known_to_run)) => *is_known_to_run |= cell.is_run(),
-            None => entries.push((names, cell.is_run())),
-        }
-    }
-    let (run, skipped): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, is_run)| *is_run);
+    let entries = grouped(cells.iter().map(|cell| (names(cell, axes), cell.is_run())));
+    let (run, skipped): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, are_run)| are_run.contains(&true));
     let skipped = skipped.into_iter().map(|(names, _)| names.join(" / ")).collect();
     (run.into_iter().map(|(names, _)| names).collect(), skipped)
 }

@@ -4,7 +4,7 @@ use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table, name_among};
 use crate::format::{self, Column, bytes, magnitude, percent, scale};
 use base::metric::{LATENCY, SERVICE, Unit};
-use base::wording::{capitalized, count, list, some};
+use base::wording::{capitalized, count, grouped, list, some};
 use experiment::Axis;
 use judge::results::{
     CONFIDENCE, Cell, DROWNED, Estimated, Explanation, INFLATED, LEAST_RUNS, Memory, OperatorDifference, OperatorTime,
@@ -97,7 +97,7 @@ fn add_difference<'r, R>(
 ) {
     let meaning = "time of an inference, the cell's less the baseline's, with its 95 % interval over processes";
     table.add(TableColumn::number(column.heading("difference")).of(meaning), |row| {
-        Some(TableCell::number(signed_time(column, time(row)), time(row).value))
+        TableCell::number(signed_time(column, time(row)), time(row).value)
     });
     let meaning = "part of the difference of both latencies";
     table.add_known(TableColumn::number("of the difference").of(meaning), |row| {
@@ -117,14 +117,14 @@ fn difference(reader: &Reader<'_>, of: &Explanation) -> Section {
 
     let mut table = Columns::of(&rows);
     let meaning = "what does the same work on both sides: fused, quantised or plain";
-    table.add(TableColumn::text("operator").of(meaning), |(name, ..)| Some(TableCell::text(*name)));
+    table.add(TableColumn::text("operator").of(meaning), |(name, ..)| TableCell::text(*name));
     let meaning = "of the baseline, and of the cell where it has others";
     table.add(TableColumn::number("nodes").of(meaning), |(_, nodes, _)| {
-        Some(TableCell::text(match nodes {
+        TableCell::text(match nodes {
             Some([before, after]) if before == after => before.to_string(),
             Some([before, after]) => format!("{before} to {after}"),
             None => String::new(),
-        }))
+        })
     });
     add_difference(&mut table, of, &column, |(.., time)| time);
     let title = format!("{}, by operator", pair_of(reader, of));
@@ -142,7 +142,7 @@ fn node_differences(reader: &Reader<'_>, of: &Explanation) -> Option<Section> {
         let former = node.baseline_path.as_ref().map(|path| format!(" (was {path})")).unwrap_or_default();
         Some(TableCell::text(node.path.clone().unwrap_or_else(alone) + &former))
     });
-    table.add(TableColumn::text("operator"), |node| Some(TableCell::text(&node.operator)));
+    table.add(TableColumn::text("operator"), |node| TableCell::text(&node.operator));
     add_difference(&mut table, of, &column, |node| &node.difference);
     let title = format!("{}, by node", pair_of(reader, of));
     let section = || Section::new(PART, &format!("explained-nodes-{}", of.cell), &title, table.table(Vec::new()));
@@ -200,7 +200,7 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
 
     let mut table = Columns::of(&rows);
     table.add(TableColumn::text("operator").of("as executed, after the runtime's fusions"), |row| {
-        Some(TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name)))
+        TableCell::text(row.map_or_else(|| rest_of(&[profile]), OperatorTime::name))
     });
     table.add(TableColumn::number("nodes"), |row| row.map(|row| TableCell::count(row.nodes)));
     table.add_known(TableColumn::number("executions").of("in an inference, where that is not once a node"), |row| {
@@ -308,12 +308,12 @@ fn nodes(profile: &Profile) -> Table {
     let column = column_of(profile.nodes.iter().map(|node| &node.time));
     let mut table = Columns::of(&profile.nodes);
     table.add(TableColumn::text("node").of("the nodes that it runs in, then its own name"), |node| {
-        Some(TableCell::text(&node.path))
+        TableCell::text(&node.path)
     });
-    table.add(TableColumn::text("operator"), |node| Some(TableCell::text(&node.operator)));
+    table.add(TableColumn::text("operator"), |node| TableCell::text(&node.operator));
     let meaning = "its own time in an inference, with its 95 % interval over processes";
     table.add(TableColumn::number(column.heading("time")).of(meaning), |node| {
-        Some(TableCell::number(time_text(&column, &node.time), node.time.value))
+        TableCell::number(time_text(&column, &node.time), node.time.value)
     });
     table.add_known(TableColumn::number("MACs"), |node| {
         Some(TableCell::number(magnitude(node.macs?), node.macs? as f64))
@@ -334,11 +334,9 @@ fn memory_table(cell: &Cell, memory: &Memory) -> Table {
         ("peak", peak),
     ];
     let mut table = Columns::of(&rows);
-    table.add(TableColumn::text("part"), |(name, _)| Some(TableCell::text(*name)));
+    table.add(TableColumn::text("part"), |(name, _)| TableCell::text(*name));
     let meaning = "what it added to the largest resident memory of the plain processes";
-    table.add(TableColumn::number("memory").of(meaning), |(_, value)| {
-        Some(TableCell::number(bytes(*value as u64), *value))
-    });
+    table.add(TableColumn::number("memory").of(meaning), |(_, value)| TableCell::number(bytes(*value as u64), *value));
     table.add(TableColumn::number("share"), |(_, value)| {
         let part = value / peak.max(1.0);
         Some(TableCell::number(part_of(part), part))
@@ -363,7 +361,7 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         row.is_some_and(|row| row.baseline == of.baseline && row.verdict.is_difference()) && is_readable(reader, of)
     };
     let explained: Vec<&Explanation> = reader.results.explanations.iter().filter(differs).collect();
-    let mut unknown: Vec<(String, Vec<String>)> = Vec::new();
+    let mut unknown = Vec::new();
     let mut times = Vec::new();
     for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
         let name = reader.short_path(cell.id);
@@ -371,13 +369,11 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
         match why {
             None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
             None => {}
-            Some(why) => match unknown.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, names)) => names.push(name),
-                None => unknown.push((why, vec![name])),
-            },
+            Some(why) => unknown.push((why, name)),
         }
     }
-    let unknown = unknown.into_iter().map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
+    let unknown = grouped(unknown).into_iter();
+    let unknown = unknown.map(|(why, names)| format!("{}: {why}", some(names.into_iter(), 3).join(", ")));
     let explained = explained.iter().map(|of| explained_line(reader, of));
     let mut lines: Vec<String> = explained.chain(times).chain(unknown).collect();
     if lines.len() > MOST_LINES {

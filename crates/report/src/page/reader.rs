@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use base::metric::{ITEMS, MetricReference};
+use base::wording::distinct;
 use experiment::Axis;
 use judge::results::{Cell, Comparison, Results};
 use plan::CellId;
@@ -32,7 +33,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The cell of that id.
     pub(crate) fn cell(&self, id: CellId) -> Option<&'a Cell> {
         self.by_id.get(&id).map(|index| &self.results.cells[*index])
     }
@@ -110,13 +110,8 @@ impl<'a> Reader<'a> {
         let about = |cell: &Cell| cell.load.as_ref()?.queries.about(cell.estimate(&ITEMS).is_some());
         let of_load = results.cells.iter().filter_map(about);
         let goals = results.goals.iter().map(|goal| goal.check.metric);
-        let mut metrics: Vec<MetricReference> = Vec::new();
-        for metric in question.chain(by_items).chain(of_load).chain([MetricReference::LATENCY]).chain(goals) {
-            if !metric.is_speedup() && !metrics.contains(&metric) {
-                metrics.push(metric);
-            }
-        }
-        metrics
+        let metrics = question.chain(by_items).chain(of_load).chain([MetricReference::LATENCY]).chain(goals);
+        distinct(metrics.filter(|metric| !metric.is_speedup()))
     }
 
     /// What cells that could stand in for each other have in common: `resnet50, b1`; what all cells share is left out.

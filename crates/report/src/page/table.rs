@@ -96,9 +96,16 @@ impl TableCell {
     }
 }
 
-/// A number's cell, or that of nothing.
-pub(crate) fn or_nothing(cell: Option<TableCell>) -> TableCell {
-    cell.unwrap_or_else(TableCell::nothing)
+impl From<String> for TableCell {
+    fn from(text: String) -> Self {
+        TableCell::text(text)
+    }
+}
+
+impl<C: Into<TableCell>> From<Option<C>> for TableCell {
+    fn from(cell: Option<C>) -> Self {
+        cell.map_or_else(TableCell::nothing, C::into)
+    }
 }
 
 /// A table in the making, column by column, of rows that are known.
@@ -114,10 +121,10 @@ impl<'r, R> Columns<'r, R> {
     }
 
     /// A column in which every row has something to show or not.
-    pub(super) fn add(&mut self, column: TableColumn, cell: impl Fn(&'r R) -> Option<TableCell>) {
+    pub(super) fn add<C: Into<TableCell>>(&mut self, column: TableColumn, cell: impl Fn(&'r R) -> C) {
         self.columns.push(column);
         for (cells, row) in self.cells.iter_mut().zip(self.rows) {
-            cells.push(or_nothing(cell(row)));
+            cells.push(cell(row).into());
         }
     }
 

@@ -59,7 +59,7 @@ pub(super) fn left_out(reader: &Reader<'_>, plots: &Plots) -> Option<String> {
 fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
     let name = |id: CellId| reader.cell(id).map_or_else(|| id.to_string(), |cell| name_among(cells, cell));
     let mut table = Columns::of(&tradeoff.points);
-    table.add(TableColumn::text("cell").of("candidate"), |point| Some(TableCell::text(name(point.cell))));
+    table.add(TableColumn::text("cell").of("candidate"), |point| TableCell::text(name(point.cell)));
     for metric in tradeoff.metrics.iter().copied() {
         let estimate = |point: &Point| reader.cell(point.cell)?.estimate_of(metric);
         let shown: Vec<Estimate> = tradeoff.points.iter().filter_map(estimate).collect();
@@ -69,7 +69,7 @@ fn table(reader: &Reader<'_>, tradeoff: &Tradeoff, cells: &[&Cell]) -> Table {
         });
     }
     let meaning = "on the frontier, or what is better or equivalent in all and better in one";
-    table.add(TableColumn::text("place").of(meaning), |point| Some(TableCell::text(place(tradeoff, point, name))));
+    table.add(TableColumn::text("place").of(meaning), |point| TableCell::text(place(tradeoff, point, name)));
     let all = if tradeoff.metrics.len() == 2 { "both metrics" } else { "all metrics" };
     table.table(vec![format!(
         "Dominated: another is better or equivalent in {all} and better in one, by the usual verdicts."

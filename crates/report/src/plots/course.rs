@@ -35,7 +35,6 @@ pub struct CourseChange {
     pub at: usize,
     /// By how much.
     pub words: String,
-    /// It is to the worse.
     pub is_worse: bool,
 }
 

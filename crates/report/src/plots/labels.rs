@@ -43,7 +43,6 @@ impl Area {
 pub(super) struct Label {
     /// Where the text is anchored, its middle height.
     pub(super) at: (f64, f64),
-    /// How it is anchored.
     pub(super) anchor: Anchor,
     /// It is so far from its point that a line should lead to it.
     pub(super) is_far: bool,

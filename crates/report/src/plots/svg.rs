@@ -24,7 +24,6 @@ pub(super) enum Anchor {
     Start,
     /// It is centred there.
     Middle,
-    /// It ends there.
     End,
 }
 

@@ -97,7 +97,6 @@ const VARIED: [Varied; 3] = [
 struct Line {
     name: String,
     points: Vec<(f64, Estimate)>,
-    /// Where its knee is.
     knee: Option<f64>,
 }
 

@@ -32,39 +32,21 @@ pub struct UserTemplate {
 /// What is wrong with a template.
 #[derive(Debug, thiserror::Error, Diagnostic)]
 pub enum TemplateError {
-    /// The file cannot be read.
     #[error("cannot read the template {path}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The name leaves nothing to call the result.
+    Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: the result would replace {what}")]
     #[diagnostic(help("a template is named after its result: `table.tex.j2` makes `table.tex`"))]
-    Name {
-        /// The file.
-        path: PathBuf,
-        /// What is in the way.
-        what: String,
-    },
-    /// The template cannot be understood or filled.
+    Name { path: PathBuf, what: String },
     #[error("{path}:{line}: {reason}")]
     Fill {
-        /// The file.
         path: String,
         /// Line, from 1.
         line: usize,
-        /// What minijinja says.
         reason: String,
-        /// The text.
         #[source_code]
         excerpt: Arc<NamedSource<String>>,
-        /// The line in it.
         #[label]
         at: SourceSpan,
-        /// What to do.
         #[help]
         help: Option<String>,
     },
@@ -90,7 +72,7 @@ impl UserTemplate {
         let template = UserTemplate { path: path.to_owned(), name, text };
         let output = template.output();
         let lower = output.to_lowercase();
-        if output.is_empty() || Format::all().any(|format| format.file() == lower) {
+        if output.is_empty() || Format::all().any(|format| format.file == lower) {
             return Err(template.in_the_way("a file of the report"));
         }
         // The report of a partial record lies among its data, which nothing may ever replace.

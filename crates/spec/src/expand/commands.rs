@@ -227,7 +227,7 @@ mod tests {
         match parse("x.yaml", text, Path::new("/"), &[]) {
             Ok(loaded) => Ok(loaded.experiment.models),
             Err(SpecError::Invalid(invalid)) => {
-                Err(SpecError::Invalid(invalid).problems().iter().map(|it| it.message().to_owned()).collect())
+                Err(SpecError::Invalid(invalid).problems().iter().map(|it| it.message.clone()).collect())
             }
             Err(other) => Err(vec![other.to_string()]),
         }
@@ -267,7 +267,7 @@ mod tests {
             Some("`prepare` goes with `commands`, and there are none")
         );
         let pipe = parse("x.yaml", "commands: cat x | wc", Path::new("/"), &[]).expect("a valid spec");
-        assert_eq!(pipe.warnings[0].message(), "`|` is passed to the program as it stands: no shell runs this command");
+        assert_eq!(pipe.warnings[0].message, "`|` is passed to the program as it stands: no shell runs this command");
         for meant in ["[{ run: 'cat x | wc', shell: true }]", "[{ run: [cat, x, '|'] }]", "[\"grep 'a|b' x\"]"] {
             let read = parse("x.yaml", &format!("commands: {meant}"), Path::new("/"), &[]);
             assert!(read.expect("a valid spec").warnings.is_empty(), "{meant}");

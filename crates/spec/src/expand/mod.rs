@@ -189,7 +189,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Loaded, Note, Problem, SpecError, parse};
+    use crate::{Loaded, Note, SpecError, parse};
 
     fn read(rest: &str, overrides: &[&str]) -> Result<Loaded, SpecError> {
         let models = if rest.contains("models:") { "" } else { "models: [any]\n" };
@@ -215,12 +215,12 @@ mod tests {
     }
 
     pub(super) fn warnings(rest: &str) -> Vec<String> {
-        valid(rest, &[]).warnings.iter().map(|warning| warning.message().to_owned()).collect()
+        valid(rest, &[]).warnings.iter().map(|warning| warning.message.clone()).collect()
     }
 
     /// What is wrong with a spec, if anything.
     pub(super) fn problems(rest: &str) -> Vec<String> {
-        let problems = |error: &SpecError| error.problems().iter().map(Problem::message).map(str::to_owned).collect();
+        let problems = |error: &SpecError| error.problems().iter().map(|problem| problem.message.clone()).collect();
         read(rest, &[]).err().as_ref().map(problems).unwrap_or_default()
     }
 }

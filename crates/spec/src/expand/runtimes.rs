@@ -235,7 +235,7 @@ mod tests {
     fn runtimes(folder: &Path, text: &str) -> Result<Vec<Runtime>, String> {
         std::fs::write(folder.join("m.onnx"), "abc").unwrap();
         let loaded = parse("x.yaml", &format!("models: m.onnx\nruntimes: {text}"), folder, &[]);
-        loaded.map(|loaded| loaded.experiment.runtimes).map_err(|error| error.problems()[0].message().to_owned())
+        loaded.map(|loaded| loaded.experiment.runtimes).map_err(|error| error.problems()[0].message.to_owned())
     }
 
     #[test]

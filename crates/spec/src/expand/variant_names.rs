@@ -69,7 +69,7 @@ mod tests {
     use std::path::Path;
 
     use crate::expand::tests::notes;
-    use crate::{Problem, parse};
+    use crate::parse;
 
     use super::*;
 
@@ -79,7 +79,7 @@ mod tests {
         let text = format!("models: {models}\nvariants: {variants}\n");
         match parse("x.yaml", &text, Path::new(FOLDER), &[]) {
             Ok(_) => Vec::new(),
-            Err(error) => error.problems().iter().map(Problem::message).map(str::to_owned).collect(),
+            Err(error) => error.problems().iter().map(|problem| problem.message.clone()).collect(),
         }
     }
 

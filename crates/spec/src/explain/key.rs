@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use base::wording::distinct;
+
 /// Keys lie at most this deep; a bound in case a schema ever refers to itself.
 const DEEPEST: usize = 8;
 
@@ -146,13 +148,7 @@ impl<'a> Walk<'a> {
         let plain = options.map(|value| Choice { value: written(value), meaning: String::new() });
         let alternatives = ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
         let nested = alternatives.chain(schema.get("items")).flat_map(|alternative| self.choices(alternative));
-        let mut choices: Vec<Choice> = Vec::new();
-        for choice in plain.chain(nested) {
-            if !choices.contains(&choice) {
-                choices.push(choice);
-            }
-        }
-        choices
+        distinct(plain.chain(nested))
     }
 }
 

@@ -15,7 +15,6 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of this kind.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Failure { kind, message: message.into(), remedy: None }
     }

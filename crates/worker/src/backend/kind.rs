@@ -38,7 +38,6 @@ pub trait Kind {
 pub struct CellFacts<'a> {
     /// How the model is run.
     pub variant: &'a Variant,
-    /// Where.
     pub device: &'a Device,
     /// The cell's runtime, if the specification names one.
     pub runtime: Option<&'a Runtime>,

@@ -15,40 +15,21 @@ pub(crate) const LATEST_START_NS: u64 = 36_525 * DAY_NS;
 /// Why columns cannot be samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    /// Columns that differ in length.
     #[error("its columns differ in length: {starts} starts, {durations} durations, {inputs} inputs")]
-    Lengths {
-        /// Of `start_ns`.
-        starts: usize,
-        /// Of `duration_ns`.
-        durations: usize,
-        /// Of `input`.
-        inputs: usize,
-    },
-    /// Times of the device, or of a load, for some of the samples.
+    Lengths { starts: usize, durations: usize, inputs: usize },
     #[error("it has {found} times of the device or of a load for {samples} samples")]
-    Optional {
-        /// Of `device_ns`.
-        found: usize,
-        /// Of the others.
-        samples: usize,
-    },
-    /// A sample that begins before the one before it has ended.
+    Optional { found: usize, samples: usize },
     #[error("sample {index} starts at {start} ns, before the end of the one before it")]
     Backwards {
         /// Which, from 0.
         index: usize,
-        /// When it begins.
         start: u64,
     },
-    /// A time that no clock shows.
     #[error("sample {index} has an absurd time: it starts at {start} ns and takes {duration} ns")]
     Absurd {
         /// Which, from 0.
         index: usize,
-        /// When it begins.
         start: u64,
-        /// How long it takes.
         duration: u64,
     },
 }

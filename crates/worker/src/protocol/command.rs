@@ -190,7 +190,6 @@ impl CommandName {
 }
 
 impl Command {
-    /// Which command it is.
     pub fn name(&self) -> CommandName {
         match self {
             Command::Hello { .. } => CommandName::Hello,

@@ -8,13 +8,8 @@ use crate::machine::kernel::{Kernel, format_cpu_list};
 /// Why cores cannot be split into two equal sets.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CoreSplitError {
-    /// One core, or two of different kinds or in different packages.
     #[error("no two equal cores of one package are available (allowed processors: {allowed})")]
-    TooFew {
-        /// The allowed processors as a list.
-        allowed: String,
-    },
-    /// Two busy cores would be throttled.
+    TooFew { allowed: String },
     #[error("the CPU quota of the cgroup is {quota:.2} processors, less than two")]
     Quota {
         /// Processors' worth of time.

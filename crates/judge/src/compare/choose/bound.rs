@@ -129,7 +129,6 @@ impl BoundCheck {
 }
 
 impl BoundedCell {
-    /// Its interval.
     pub fn interval(&self) -> Option<Interval> {
         interval(self.low, self.high)
     }

@@ -76,7 +76,6 @@ pub enum Half {
 }
 
 impl Half {
-    /// The element type.
     pub(crate) fn element(self) -> ElementType {
         match self {
             Half::Fp16 => ElementType::Float16,

@@ -1,6 +1,7 @@
 //! `perfrun diff`: sides, verdicts, gates, pages, and what cannot be compared.
 
 mod first;
+mod gates;
 mod refused;
 mod shown;
 
@@ -359,9 +360,9 @@ fn test_cases_fail_where_the_gate_does() {
         text.contains(r#"<testsuite name="perfrun diff" tests="16" failures="2" errors="0" skipped="4">"#),
         "every metric of every cell: {text}"
     );
-    let failed = r#"<testcase classname="x.latency" name="one/default/int8/cpu"><failure message=""#;
+    let failed = r#"<testcase classname="x.latency" name="one/int8"><failure message=""#;
     assert!(text.contains(failed) && text.contains("slower, gate 2 %"), "{text}");
-    let passed = r#"<testcase classname="x.latency" name="one/default/fp32/cpu"><system-out>"#;
+    let passed = r#"<testcase classname="x.latency" name="one/fp32"><system-out>"#;
     assert!(text.contains(passed) && text.contains(": unchanged</system-out>"), "{text}");
     // Without a gate what is slower fails its case, and not the command.
     let text = repository.diff(&["--format", "junit"]).expect_code(0).stdout;

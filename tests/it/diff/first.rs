@@ -31,7 +31,7 @@ fn the_commit_that_introduces_perfrun_passes_its_gate() {
         assert!(page.starts_with("<!-- perfrun diff -->\n### perfrun: nothing to compare yet\n"), "{page}");
         assert!(repository.0.read("out/diff.html").contains("Nothing to compare yet"));
         let json: serde_json::Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
-        assert_eq!((&json["is_fallen"], &json["new"][0]), (&false.into(), &"x".into()));
+        assert_eq!((&json["gate"], &json["new"][0]), (&"passed".into(), &"x".into()));
         assert!(json["nothing"].as_str().unwrap().contains("nothing to compare yet"), "{json}");
         let cases = repository.0.read("out/diff.junit.xml");
         assert!(cases.contains(r#"failures="0""#) && cases.contains("only on the newer side"), "{cases}");
@@ -40,7 +40,7 @@ fn the_commit_that_introduces_perfrun_passes_its_gate() {
 
 #[test]
 fn commits_without_any_report_have_nothing_to_compare_yet() {
-    let done = introduced(false).diff(&["HEAD~1...HEAD", "--gate"]).expect_code(0);
+    let done = introduced(false).diff(&["HEAD~1...HEAD", "--gate"]).expect_code(3);
     assert!(done.stdout.contains("neither side has a report: run"), "{}", done.stdout);
     // A folder that was named is another matter.
     let repository = introduced(false);
@@ -62,7 +62,7 @@ fn what_ends_a_diff_is_written_where_files_are_wanted() {
         assert!(page.contains("`nope` is not a revision"), "{page}");
     }
     let json: serde_json::Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
-    assert_eq!(json["is_fallen"], true, "{json}");
+    assert_eq!(json["gate"], "failed", "{json}");
 }
 
 #[test]

@@ -49,11 +49,13 @@ pub(super) fn judge(
             gate.outcome = held(&found, fails_undecided);
             gate.is_near = is_near(&found, worse_by, row.metric.metric.direction);
             (gate.verdict, gate.detectable) = (Some(found.verdict), found.detectable);
+            // The interval that decided.
+            row.change = found.change;
         } else if row.reason == Reason::Unchanged {
             gate.verdict = row.verdict;
         }
         if let Some(shown) = shown {
-            (row.verdict, row.reason, row.change) = (Some(shown.verdict), shown.reason, shown.change);
+            (row.verdict, row.reason) = (Some(shown.verdict), shown.reason);
         }
         row.gate = Some(gate);
     }

@@ -185,7 +185,7 @@ fn terms(arguments: &DiffArgs, baseline: &Side, candidate: &Side, accepted: &[Ac
     })
 }
 
-fn fail_on(word: FailOnWord) -> FailOn {
+pub(super) fn fail_on(word: FailOnWord) -> FailOn {
     match word {
         FailOnWord::Worse => FailOn::Worse,
         FailOnWord::Inconclusive => FailOn::Inconclusive,

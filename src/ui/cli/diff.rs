@@ -111,6 +111,7 @@ pub enum FailOnWord {
     /// Worse by more than is allowed.
     Worse,
     /// Inconclusive.
+    #[value(alias = "undecided")]
     Inconclusive,
 }
 

@@ -11,7 +11,7 @@ use base::quantity::{Nanos, QuantityError, Ratio};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 A file is what a benchmark tool wrote: JSON of hyperfine, Google Benchmark and pytest-benchmark,
-criterion's `sample.json`, the output of `go test -bench`. Benchmarks of two files are paired by name.
+criterion's `sample.json`, the output of `go test -bench`. Benchmarks are paired by name.
 Or it has one value per line; blank lines, # comments and a header line are skipped. Or it is a JSON
 array of numbers, or an array of arrays, each with the values of one run (one process).
 

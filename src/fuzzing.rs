@@ -10,6 +10,7 @@ use base::printable::printable;
 use base::quantity::Nanos;
 use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
 use judge::results;
+use judge::stat::{self, Findings, StatOptions};
 use onnx::cost::cost;
 use onnx::infer::infer;
 use onnx::precision::{
@@ -105,6 +106,15 @@ pub fn trace(bytes: &[u8]) {
     let Ok(text) = plain_file::open(&packed).and_then(zstd::decode_all) else { return };
     if std::fs::write(&kept, text).is_ok() {
         drop(read_trace(&kept, 1, None));
+    }
+}
+
+/// A file given to `perfrun stat`, compared with itself.
+pub fn numbers(bytes: &[u8]) {
+    let Ok(contents) = stat::read("x", bytes) else { return };
+    let Ok(pairs) = stat::pairs(contents.series.clone(), Some(contents.series)) else { return };
+    if let Ok(findings) = Findings::of(&pairs, &StatOptions::default(), &[]) {
+        let _text = crate::ui::stat::render(&findings.with_left_out(contents.left_out), 80);
     }
 }
 

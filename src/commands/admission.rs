@@ -65,9 +65,28 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// A library that cannot be had, another perfrun that is not to be waited for, and a machine that is not quiet where
-    /// the specification requires it.
+    /// As [`Admission::take_turn`] and [`Admission::wait_for_quiet`].
     pub(super) fn ask(
+        experiment: &Experiment,
+        plan: &Plan,
+        wishes: Wishes<'_>,
+        place: &ProjectRoot,
+        interrupts: &Interrupts,
+        ui: &Ui,
+    ) -> Result<Option<Self>, Error> {
+        let mut admission = Admission::take_turn(experiment, plan, wishes, place, interrupts, ui)?;
+        if let Some(admission) = &mut admission {
+            admission.wait_for_quiet(experiment, wishes, interrupts, ui)?;
+        }
+        Ok(admission)
+    }
+
+    /// Gets the libraries and waits for this machine's other perfruns; `None` if the user stopped waiting.
+    ///
+    /// # Errors
+    ///
+    /// A library that cannot be had, and another perfrun that is not to be waited for.
+    pub(super) fn take_turn(
         experiment: &Experiment,
         plan: &Plan,
         wishes: Wishes<'_>,
@@ -82,10 +101,26 @@ impl Admission {
         if interrupts.count() > 0 {
             return Ok(None);
         }
-        let others = OtherUsers::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
         let (lock, not_alone) = turn.map_or((None, None), |turn| (turn.lock, turn.not_alone));
         let (session, executable) = (run::this_invocation(command_line(place), not_alone), executable()?);
-        Ok(Some(Admission { libraries, session, executable, others, lock }))
+        Ok(Some(Admission { libraries, session, executable, others: OtherUsers::default(), lock }))
+    }
+
+    /// Waits for quiet as the user asked, and looks at who else uses the machine.
+    ///
+    /// # Errors
+    ///
+    /// A machine that is not quiet where the specification requires it.
+    pub(super) fn wait_for_quiet(
+        &mut self,
+        experiment: &Experiment,
+        wishes: Wishes<'_>,
+        interrupts: &Interrupts,
+        ui: &Ui,
+    ) -> Result<(), Error> {
+        let environment = backend::of(&experiment.backend).environment();
+        self.others = OtherUsers::admit(environment, experiment.require, wishes.wait, interrupts, ui)?;
+        Ok(())
     }
 
     /// Tries the devices that cells need, and skips the cells of those that cannot be used; false if the user stopped it.

@@ -36,6 +36,9 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         return super::trace::print(&found, cell, ui);
     }
     let record = Record::open(&found)?;
+    if let Some(note) = why_empty(&record) {
+        ui.note(&note);
+    }
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
     let written = write(&record, Destination::replacing(&folder), &arguments.format, &templates, ui)?;
@@ -43,6 +46,25 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         open(&written.files, ui);
     }
     Ok(ExitCode::Done)
+}
+
+/// What ended a record before its first run, and the newest record that has any.
+fn why_empty(record: &Record) -> Option<String> {
+    let manifest = &record.manifest;
+    if !record.runs.is_empty() || manifest.findings.complete {
+        return None;
+    }
+    let setups = manifest.experiment.models.iter().filter_map(|model| model.command.as_ref()?.setup.as_deref());
+    let why = match setups.into_iter().next().filter(|_| manifest.findings.setup.is_none()) {
+        Some(setup) => format!("`setup: {setup}` failed or was stopped"),
+        None => "it ended before the first run".to_owned(),
+    };
+    let place = ProjectRoot::of(&std::path::absolute(&record.folder).ok()?).ok()?;
+    let has_runs = |folder: &&PathBuf| Record::open(folder).is_ok_and(|record| !record.runs.is_empty());
+    let other = place.all_records().iter().rev().find(has_runs).map(|folder| place.relative(folder));
+    let other = other
+        .map_or("no other record has any".to_owned(), |other| format!("the newest with any: `perfrun report {other}`"));
+    Some(format!("{} has no runs: {why}; {other}", manifest.record))
 }
 
 /// The `results.json` that is meant: the file itself, or that of a folder which is no record.
@@ -87,13 +109,29 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
     let mut formats = arguments.format.clone();
     let is_input = |format: &Format| format.file == results::FILE && arguments.output.is_none();
-    if formats.iter().any(is_input) {
+    // A page that was made with the record's samples has more than one that is made without.
+    let has_more =
+        |format: &Format| format.is_whole_page() && arguments.output.is_none() && folder.join(format.file).is_file();
+    if formats.iter().any(|format| is_input(format) || has_more(format)) {
+        let kept: Vec<PathBuf> =
+            formats.iter().filter(|format| has_more(format)).map(|it| folder.join(it.file)).collect();
         // What another format leaves out would be lost.
-        if formats.iter().all(is_input) {
-            let message = format!("{} is the input and would be overwritten", file.display());
+        if formats.iter().all(|format| is_input(format) || has_more(format)) {
+            let message = match kept.first() {
+                Some(page) => {
+                    format!("{} may have distributions, which results.json alone cannot draw", page.display())
+                }
+                None => format!("{} is the input and would be overwritten", file.display()),
+            };
             return Err(Error::refused(message, "name another folder with --output"));
         }
-        formats.retain(|format| !is_input(format));
+        for page in kept {
+            ui.note(&format!(
+                "{} is kept: it may have distributions, which results.json alone cannot draw (--output DIR writes a page without)",
+                typed(&page)
+            ));
+        }
+        formats.retain(|format| !is_input(format) && !has_more(format));
     }
     let templates = templates(&arguments.template, &folder)?;
     let composed = report::compose(&results, None);

@@ -102,13 +102,23 @@ pub(super) fn one(
         return Ok(code);
     }
     let target = super::report::target(place, loaded, arguments)?;
-    let admission = Admission::ask(&loaded.experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
-    let Some(admission) = admission else { return Ok(ExitCode::Interrupted) };
-    // Not before it is this process's turn: another may be measuring the same.
-    if arguments.once
-        && let Some(code) = once(loaded, &restrictions, (place, &target), arguments, interrupts, (&admission, ui))?
-    {
-        return Ok(code);
+    let experiment = &loaded.experiment;
+    let admission = Admission::take_turn(experiment, &prepared.plan, wishes(arguments), place, interrupts, ui)?;
+    let Some(mut admission) = admission else { return Ok(ExitCode::Interrupted) };
+    // Not before it is this process's turn, since another may be measuring the same; reporting needs no quiet machine.
+    let earlier = match arguments.once {
+        true => once::earlier(place, loaded, &restrictions, &admission.libraries)?,
+        false => None,
+    };
+    if let Some(Earlier::Complete(folder)) = &earlier {
+        return report_complete(folder, place, &target, arguments, ui);
+    }
+    admission.wait_for_quiet(experiment, wishes(arguments), interrupts, ui)?;
+    if let Some(Earlier::Unfinished(folder)) = &earlier {
+        let Admission { libraries, session, executable, .. } = &admission;
+        let mut job = run::resume(take_up(folder)?, libraries, session.clone(), executable.clone())?;
+        job.spread = known_spread(place, &experiment.name);
+        return execute(job, place, target, arguments, interrupts, (&admission, ui));
     }
     if !admission.try_devices(&mut prepared, &loaded.experiment, interrupts) {
         return Ok(ExitCode::Interrupted);
@@ -140,33 +150,20 @@ fn take_up(folder: &Path) -> Result<(Record, Hold), Error> {
     Ok((record, hold))
 }
 
-/// Resumes the unfinished record of an earlier start, or reports the complete one; `None` if there is neither.
-fn once(
-    loaded: &Loaded,
-    restrictions: &[String],
-    (place, target): (&ProjectRoot, &super::report::Target),
+/// Reports what an earlier start of the same job has measured.
+fn report_complete(
+    record: &Path,
+    place: &ProjectRoot,
+    target: &super::report::Target,
     arguments: &RunArgs,
-    interrupts: &Interrupts,
-    (admission, ui): (&Admission, &Ui),
-) -> Result<Option<ExitCode>, Error> {
-    match once::earlier(place, loaded, restrictions, &admission.libraries)? {
-        None => Ok(None),
-        Some(Earlier::Complete(folder)) => {
-            ui.labelled("complete", &format!("{} has measured this already", place.relative(&folder)));
-            let record = Record::open(&folder)?;
-            let folder = target.folder.as_ref().unwrap_or(&record.folder);
-            let written = super::report::write(&record, Destination::replacing(folder), &arguments.format, &[], ui)?;
-            let goals = written.goals;
-            Ok(Some(outcome(&record).worst(goals)))
-        }
-        Some(Earlier::Unfinished(folder)) => {
-            let Admission { libraries, session, executable, .. } = admission;
-            let mut job = run::resume(take_up(&folder)?, libraries, session.clone(), executable.clone())?;
-            job.spread = known_spread(place, &loaded.experiment.name);
-            let target = target.clone();
-            execute(job, place, target, arguments, interrupts, (admission, ui)).map(Some)
-        }
-    }
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    ui.labelled("complete", &format!("{} has measured this already", place.relative(record)));
+    let record = Record::open(record)?;
+    let folder = target.folder.as_ref().unwrap_or(&record.folder);
+    let written = super::report::write(&record, Destination::replacing(folder), &arguments.format, &[], ui)?;
+    let goals = written.goals;
+    Ok(outcome(&record).worst(goals))
 }
 
 fn wishes(arguments: &RunArgs) -> Wishes<'_> {

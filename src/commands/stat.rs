@@ -4,11 +4,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::{json_text, print};
-use crate::ui::cli::StatArgs;
+use crate::ui::cli::{FailOnWord, StatArgs};
 use crate::ui::error::{Error, ExitCode};
 use crate::ui::{self, Ui};
 use base::metric::Direction;
-use judge::stat::{self, Series, StatOptions};
+use judge::stat::{self, Contents, Findings, Pairs, Series, StatOptions};
 use reading::plain_file;
 use statistics::SessionSpread;
 
@@ -22,9 +22,35 @@ pub(super) fn run(arguments: &StatArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let baseline = read(&arguments.file)?;
     let candidate = arguments.candidate.as_deref().map(read).transpose()?;
-    let findings = stat::analyse(&baseline, candidate.as_ref(), &terms(arguments))?;
+    let mut left_out = baseline.left_out;
+    left_out.extend(candidate.iter().flat_map(|candidate| candidate.left_out.iter().cloned()));
+    let pairs = pairs(arguments, baseline.series, candidate.map(|candidate| candidate.series))?;
+    let fail_on = &arguments.fail_on;
+    let fails_undecided = (!fail_on.is_empty()).then(|| fail_on.contains(&FailOnWord::Undecided));
+    let findings = Findings::of(&pairs, &terms(arguments), fails_undecided)?.with_left_out(left_out);
     let text = if arguments.json { json_text(&findings)? + "\n" } else { ui::stat::render(&findings, ui.width()) };
-    print(ui, &text)
+    let done = print(ui, &text)?;
+    Ok(if findings.fails == Some(true) { ExitCode::CheckFailed } else { done })
+}
+
+/// What is compared with what, in the unit that the user names where a file names none.
+fn pairs(arguments: &StatArgs, baseline: Vec<Series>, candidate: Option<Vec<Series>>) -> Result<Pairs, Error> {
+    let mut sides: Vec<Vec<Series>> = std::iter::once(baseline).chain(candidate).collect();
+    if let Some(unit) = &arguments.unit {
+        if sides.iter().flatten().all(|series| series.tool().is_some()) {
+            return Err(Error::refused("the file says the unit of its times", "leave out `--unit`"));
+        }
+        sides.iter_mut().flatten().for_each(|series| series.set_unit(unit));
+    }
+    if let Some(name) = &arguments.benchmark {
+        sides = sides.into_iter().map(|side| stat::only(side, name)).collect::<Result<_, _>>()?;
+    }
+    let mut sides = sides.into_iter();
+    let baseline = sides.next().unwrap_or_default();
+    Ok(match &arguments.against {
+        Some(name) => stat::against(baseline, name)?,
+        None => stat::pairs(baseline, sides.next())?,
+    })
 }
 
 fn terms(arguments: &StatArgs) -> StatOptions {
@@ -40,12 +66,13 @@ fn terms(arguments: &StatArgs) -> StatOptions {
 
 /// Files are measured one after the other unless somebody says otherwise, and pairs always in turns.
 fn session_spread(arguments: &StatArgs) -> f64 {
-    let is_in_turns = arguments.paired || arguments.interleaved || arguments.candidate.is_none();
+    let is_single = arguments.candidate.is_none() && arguments.against.is_none();
+    let is_in_turns = arguments.paired || arguments.interleaved || is_single;
     let assumed = if is_in_turns { SessionSpread::NONE.sigma } else { SessionSpread::GRADE_A };
     arguments.session_spread.map_or(assumed, |spread| spread.0)
 }
 
-fn read(path: &Path) -> Result<Series, Error> {
+fn read(path: &Path) -> Result<Contents, Error> {
     let (name, bytes) = if path == Path::new("-") {
         ("standard input".to_owned(), all_bytes(io::stdin().lock()))
     } else {

@@ -118,6 +118,8 @@ pub(crate) enum Event<'a> {
         cells: usize,
         /// How long the blocks will take, from what the pilots showed.
         estimate: Option<Duration>,
+        /// How long where runs go by need and no group is decided early.
+        longest: Option<Duration>,
         /// What the budget leaves of them.
         budget: Option<BudgetUsed>,
         /// Runs of the blocks, or about how many where they go by need.

@@ -15,12 +15,29 @@ use record::{Arm, Outcome, StoredRun};
 
 /// How long the runs that are left will take, from what the pilots showed; `None` if no cell can run, or if none takes time.
 pub(super) fn estimate(job: &Job) -> Option<Duration> {
+    time(job, Blocks::Expected)
+}
+
+/// How long they take where runs go by need and no group is decided early.
+pub(super) fn longest(job: &Job) -> Option<Duration> {
+    time(job, Blocks::All)
+}
+
+/// Which blocks are counted where runs go by need.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blocks {
+    /// As many as usually decide.
+    Expected,
+    All,
+}
+
+fn time(job: &Job, blocks: Blocks) -> Option<Duration> {
     let (manifest, done) = (job.manifest(), done(job));
     let mut any = false;
     let mut time_of = |(_, turn): &Placed| {
-        let (_, left) = of_cell(job, &done, turn.cell)?;
+        let run = run_of_cell(job, turn.cell)?;
         any = true;
-        Some(Nanos::from_duration(left).0)
+        Some(Nanos::from_duration(run).0.saturating_mul(left_of(job, &done, turn.cell, blocks)))
     };
     let turns = schedule::block(&manifest.plan, Design::Blocks, 0).into_iter();
     let main = |turn: &Turn| turn.arm == Arm::Main && job.cell(turn.cell).skip.is_none();
@@ -37,11 +54,16 @@ pub(super) fn estimate(job: &Job) -> Option<Duration> {
 
 /// What one run of a cell takes, and all that are left of it; `None` where its rehearsal failed.
 pub(super) fn of_cell(job: &Job, done: &Done, index: usize) -> Option<(Duration, Duration)> {
+    let run = run_of_cell(job, index)?;
+    let left = left_of(job, done, index, Blocks::Expected);
+    Some((run, run.saturating_mul(left.min(u64::from(u32::MAX)) as u32)))
+}
+
+/// What one run of a cell takes; `None` where its rehearsal failed.
+fn run_of_cell(job: &Job, index: usize) -> Option<Duration> {
     let cell = job.cell(index);
     let pilot = job.pilot(cell).filter(|pilot| pilot.outcome == Outcome::Completed)?;
-    let run = run_time(job, cell, pilot).to_duration();
-    let left = left_of(job, done, index);
-    Some((run, run.saturating_mul(left.min(u64::from(u32::MAX)) as u32)))
+    Some(run_time(job, cell, pilot).to_duration())
 }
 
 /// About how many runs the record will have.
@@ -52,7 +74,7 @@ pub(super) fn runs(job: &Job) -> usize {
 /// About how many runs are left.
 pub(super) fn runs_left(job: &Job) -> usize {
     let done = done(job);
-    job.plan().runnable().map(|(index, _)| left_of(job, &done, index) as usize).sum()
+    job.plan().runnable().map(|(index, _)| left_of(job, &done, index, Blocks::Expected) as usize).sum()
 }
 
 /// Runs of a cell and its doubles that have an outcome, and blocks that it was in.
@@ -86,14 +108,17 @@ pub(super) fn blocks(job: &Job, done: u32) -> u32 {
 }
 
 /// About how many runs of a cell are left, those of its doubles too.
-fn left_of(job: &Job, done: &Done, index: usize) -> u64 {
+fn left_of(job: &Job, done: &Done, index: usize, blocks: Blocks) -> u64 {
     let plan = job.plan();
     let cell = &plan.cells[index];
     let (runs_done, blocks_done) = done.get(&cell.id).copied().unwrap_or_default();
     let (length, rounds) = (per_round(plan), plan.rounds.max(1));
     let of_round = |round: u32| {
         let done = blocks_done.saturating_sub(round * length).min(length);
-        u64::from(job.need.expected(plan, round, cell.group, done))
+        u64::from(match blocks {
+            Blocks::Expected => job.need.expected(plan, round, cell.group, done),
+            Blocks::All => job.need.blocks_of(plan, round, cell.group),
+        })
     };
     let blocks: u64 = (0..rounds).map(of_round).sum();
     let doubles = plan.controls.iter().filter(|control| **control as usize == index).count() as u64;

@@ -125,6 +125,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
         manifest: job.manifest(),
         cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
         estimate: forecast::estimate(job).map(|blocks| blocks + profile),
+        longest: forecast::longest(job).map(|blocks| blocks + profile),
         budget: budget.map(|(_, used)| used),
         total: forecast::runs(job),
     });

@@ -59,7 +59,8 @@ impl DecidedGroups {
         self.left.get(&(round, group)).copied().or_else(likely).unwrap_or(most).min(most)
     }
 
-    fn blocks_of(&self, plan: &Plan, round: u32, group: u32) -> u32 {
+    /// How many blocks of a round a group has at most.
+    pub(super) fn blocks_of(&self, plan: &Plan, round: u32, group: u32) -> u32 {
         self.left.get(&(round, group)).copied().unwrap_or(per_round(plan))
     }
 

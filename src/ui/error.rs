@@ -11,7 +11,7 @@ use miette::Diagnostic;
 
 use crate::run::error::PrepareError;
 use experiment::SelectorError;
-use judge::stat::{ComparisonError, ReadError};
+use judge::stat::{ComparisonError, PairError, ReadError};
 use onnx::OnnxError;
 use plan::PlanError;
 use prepare::models::ObtainError;
@@ -63,6 +63,10 @@ pub enum Error {
     #[error(transparent)]
     #[diagnostic(transparent)]
     Comparison(#[from] ComparisonError),
+    /// Benchmarks of two files that cannot be paired.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Pairs(#[from] PairError),
     #[error(transparent)]
     Table(#[from] TableError),
     #[error(transparent)]

@@ -115,8 +115,8 @@ impl<'a> Live<'a> {
                 self.finish();
                 self.ui.labelled("parallel", &together::found(&Together::of(manifest, trial), &path));
             }
-            Event::Planned { manifest, cells, estimate, budget, total } => {
-                self.planned(manifest, *cells, *estimate, *budget, *total);
+            Event::Planned { manifest, cells, estimate, longest, budget, total } => {
+                self.planned(manifest, *cells, estimate.zip(*longest), *budget, *total);
             }
             Event::RunEnded { done, total } => {
                 if let Some(bar) = &self.bar {
@@ -262,11 +262,11 @@ impl<'a> Live<'a> {
         &mut self,
         manifest: &Manifest,
         good: usize,
-        estimate: Option<Duration>,
+        times: Option<(Duration, Duration)>,
         budget: Option<BudgetUsed>,
         total: usize,
     ) {
-        let time = estimate.map_or(String::new(), |estimate| format!(": about {}", duration(estimate)));
+        let time = times.map_or(String::new(), |(expected, longest)| forecast(expected, longest, budget));
         let controls = match manifest.plan.controls.len() {
             0 => String::new(),
             1 => " + 1 control".to_owned(),
@@ -352,6 +352,13 @@ fn runs_words(manifest: &Manifest) -> String {
     }
 }
 
+/// `: about 26 s`; where runs go by need `: about 26 s, up to 1m 20s`, within the budget.
+fn forecast(expected: Duration, longest: Duration, budget: Option<BudgetUsed>) -> String {
+    let longest = budget.map_or(longest, |budget| longest.min(budget.limit.to_duration())).max(expected);
+    let [about, most] = [expected, longest].map(duration);
+    if about == most { format!(": about {about}") } else { format!(": about {about}, up to {most}") }
+}
+
 /// `block 3 of 10`; where runs go by need, `block 9 of about 12, 2 of 4 groups decided`.
 fn place(manifest: &Manifest, done: u32, blocks: u32, decided: usize, groups: usize) -> String {
     if manifest.experiment.interim_analyses().is_one() {
@@ -398,4 +405,19 @@ fn machine(manifest: &Manifest) -> String {
         parts.push(revision.to_string());
     }
     parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::quantity::Nanos;
+
+    #[test]
+    fn a_forecast_says_how_long_it_may_become() {
+        let seconds = Duration::from_secs;
+        assert_eq!(forecast(seconds(26), seconds(80), None), ": about 26 s, up to 1m 20s");
+        assert_eq!(forecast(seconds(26), seconds(26), None), ": about 26 s");
+        let budget = BudgetUsed { limit: Nanos::from_secs(40), runs: 12, wanted: 12, detectable_effect: None };
+        assert_eq!(forecast(seconds(26), seconds(80), Some(budget)), ": about 26 s, up to 40 s");
+    }
 }

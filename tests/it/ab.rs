@@ -243,3 +243,28 @@ fn both_revisions_are_built_and_measured_in_worktrees_of_their_own() {
     let listed = Command::new("git").args(["worktree", "list"]).current_dir(place.root()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&listed.stdout).lines().count(), 1, "and no worktree is left");
 }
+
+/// A time to wait that cannot be read is refused where one is waited for.
+#[test]
+fn what_is_complete_is_reported_without_waiting_for_a_quiet_machine() {
+    let (place, _) = measured("commands: ['true']");
+    let started = |arguments: &[&str]| {
+        let mut command = place.command(arguments);
+        Done::from(command.env("PERFRUN_WAIT", "never").output().unwrap())
+    };
+    started(&["x.yaml"]).expect_code(2);
+    let done = started(&["x.yaml", "--once"]).expect_code(0);
+    assert!(done.stderr.contains("has measured this already"), "{}", done.stderr);
+}
+
+#[test]
+fn a_record_without_runs_says_why_and_names_one_that_has_some() {
+    let (place, _) = measured("commands: ['true']");
+    let older = place.record_folder("x");
+    place.write("x.yaml", &format!("commands: ['true']\nsetup: exit 3\n{SHORT}"));
+    place.run(&["x.yaml"]).expect_code(2);
+    let said = place.run(&["report", "latest"]).expect_code(0).stderr;
+    assert!(said.contains("has no runs: `setup: exit 3` failed or was stopped"), "{said}");
+    let older = older.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(said.contains(&format!("the newest with any: `perfrun report .perfrun/records/x/{older}`")), "{said}");
+}

@@ -276,6 +276,21 @@ fn markdown_has_no_gaps() {
 }
 
 #[test]
+fn what_repeats_a_record_has_its_options() {
+    let mut fixture = Fixture::choose();
+    let repeated = |fixture: &Fixture| {
+        let page = fixture.render().markdown;
+        page.lines().find_map(|line| line.strip_prefix("- Repeat: ")).map(str::to_owned)
+    };
+    fixture.manifest.restrictions = vec!["--set models=a b".to_owned(), "--runs 5".to_owned()];
+    fixture.manifest.spec.overrides = vec!["models=a b".to_owned()];
+    let wanted = "`perfrun experiments/choose.yaml --set 'models=a b' --runs 5`.";
+    assert_eq!(repeated(&fixture).as_deref(), Some(wanted));
+    fixture.manifest.restrictions = vec!["bisect --from 1.2 --to 1.3".to_owned()];
+    assert_eq!(repeated(&fixture), None);
+}
+
+#[test]
 fn nothing_names_the_user() {
     let mut fixture = Fixture::choose();
     let home = "/home/alice/models";

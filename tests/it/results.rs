@@ -251,6 +251,13 @@ fn the_tidy_table_has_a_row_for_each_cell_and_metric() {
     let done = place.run(&["report", "reports/x", "--format", "html,csv", "--output", "pages"]).expect_code(0);
     assert!(done.stderr.contains("has no samples"), "{}", done.stderr);
     assert_eq!(place.read("pages/results.csv"), csv);
+    // A page with distributions is not replaced by one without.
+    let page = place.page("reports/x");
+    let done = place.run(&["report", "reports/x", "--format", "html,csv"]).expect_code(0);
+    assert!(done.stderr.contains("reports/x/report.html is kept"), "{}", done.stderr);
+    let done = place.run(&["report", "reports/x", "--format", "html"]).expect_code(2);
+    assert!(done.stderr.contains("may have distributions"), "{}", done.stderr);
+    assert_eq!(place.page("reports/x"), page);
 }
 
 #[test]

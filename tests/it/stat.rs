@@ -1,12 +1,14 @@
 //! `perfrun stat`: what it says of known data, in text and as JSON, and what it refuses.
 
 mod reference;
+mod tools;
 mod vectors;
 
 use std::fmt::Write;
 use std::path::Path;
 
-use judge::stat::{self, Series, StatOptions};
+use judge::diff::FailOn;
+use judge::stat::{Findings, Pairs, Series, StatOptions};
 use perfrun::ui;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -125,7 +127,8 @@ fn bad_input_is_named_with_its_place() {
     check_refusal("1,5;2\n", &["x.txt"], "cut -d, -f2");
     check_refusal("a;b\n1;2\n", &["x.txt"], "cut -d';' -f2");
     check_refusal("[1, null]", &["x.txt"], "x.txt:1:5: `null` is not a number");
-    check_refusal("{\"results\": []}", &["x.txt"], "jq '.results[0].times'");
+    check_refusal("{\"results\": []}", &["x.txt"], "x.txt contains no values");
+    check_refusal("{\"cells\": []}", &["x.txt"], "the JSON of hyperfine");
     check_refusal("", &["x.txt"], "x.txt contains no values");
     check_refusal("1\n", &["nothing.txt"], "nothing.txt");
     check_refusal("1\n", &["."], ".");
@@ -167,7 +170,7 @@ fn observations_that_follow_each_other_have_no_verdict_and_say_why() {
         (&["a.json", "b.json"], "interleave the measurements"),
     ];
     for (arguments, says) in cases {
-        let comparison = &json(&place, arguments)["comparison"];
+        let comparison = &json(&place, arguments)["benchmarks"][0]["comparison"];
         assert_eq!((&comparison["verdict"], &comparison["reason"]), (&"undecided".into(), &"dependent".into()));
         let text = place.run(&[&["stat"], arguments].concat()).expect_code(0).stdout;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -193,7 +196,7 @@ fn a_single_value_and_equal_values_are_described() {
     let place = Workplace::new();
     place.write("one.txt", "3.5\n");
     let output = json(&place, &["one.txt"]);
-    let estimates = &output["series"][0]["estimates"];
+    let estimates = &output["benchmarks"][0]["series"][0]["estimates"];
     assert_eq!(estimates["mean"], serde_json::json!({ "value": 3.5, "n": 1 }));
     assert!(estimates["stddev"].is_null());
     place.run(&["stat", "one.txt"]).expect_code(0);
@@ -218,7 +221,8 @@ fn no_line_is_wider_than_the_terminal() {
             (&sides[1], None),
             (&huge, None),
         ] {
-            let findings = stat::analyse(baseline, candidate, &terms).unwrap();
+            let pairs = Pairs { pairs: vec![(baseline.clone(), candidate.cloned())], ..Pairs::default() };
+            let findings = Findings::of(&pairs, &terms, &[FailOn::Worse]).unwrap();
             let text = ui::stat::render(&findings, width);
             let widest = text.lines().max_by_key(|line| line.width()).unwrap();
             assert!(widest.width() <= width, "wider than {width}: `{widest}` of\n{text}");

@@ -42,6 +42,14 @@ pub enum Unit {
     Named(&'static str),
 }
 
+impl Unit {
+    /// Whether it measures how much there is of something, which is never negative.
+    pub fn is_amount(self) -> bool {
+        use Unit::{Bytes, Count, Joules, Nanoseconds, PerSecond, Share, Watts};
+        matches!(self, Nanoseconds | Bytes | PerSecond | Joules | Watts | Share | Count)
+    }
+}
+
 /// Which way is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

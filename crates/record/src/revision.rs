@@ -65,13 +65,16 @@ pub fn current(folder: &Path, files: &[PathBuf]) -> Result<Option<Revision>, Git
     Ok(commit.map(|commit| Revision { commit, dirty: changed(&repository, files) }))
 }
 
-/// Those of `files` that differ from HEAD; `None` where one of them cannot be found or git fails.
+/// Those of `files` that differ from HEAD; `None` where git fails. What is not there, such as the specification of
+/// `perfrun ab`, which has no file, was not read; git says whether HEAD has it.
 fn changed(repository: &Repository, files: &[PathBuf]) -> Option<Vec<String>> {
     let mut paths = Vec::new();
     for file in files {
         // git refuses a path beyond a symbolic link, and tracks of a link no more than where it leads.
-        let link = file.parent()?.canonicalize().ok()?.join(file.file_name()?);
-        paths.extend([link, file.canonicalize().ok()?].into_iter().filter(|path| path.starts_with(repository.top())));
+        let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+        let link = folder.zip(file.file_name()).map(|(folder, name)| folder.join(name));
+        let both = link.into_iter().chain(file.canonicalize().ok());
+        paths.extend(both.filter(|path| path.starts_with(repository.top())));
     }
     if paths.is_empty() {
         return Some(Vec::new());
@@ -143,6 +146,15 @@ mod tests {
         std::fs::write(folder.path().join("models/a.onnx"), "no file of the experiment").expect("a file");
         assert_eq!(dirty(folder.path(), &files), Some(vec!["x.yaml".to_owned()]));
         assert_eq!(dirty(folder.path(), &[outside]), Some(vec![]));
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_leaves_the_others_known() {
+        let folder = repository(&["x.yaml"]);
+        let [spec, none, deep] = ["x.yaml", "ab.yaml", "no/folder/x.yaml"].map(|file| folder.path().join(file));
+        assert_eq!(dirty(folder.path(), &[none.clone(), deep.clone(), spec.clone()]), Some(vec![]));
+        std::fs::remove_file(&spec).expect("a file");
+        assert_eq!(dirty(folder.path(), &[none, deep, spec]), Some(vec!["x.yaml".to_owned()]));
     }
 
     #[cfg(unix)]

@@ -64,6 +64,14 @@ impl Estimate {
         self
     }
 
+    /// With an interval that begins at 0 or above: of what is never negative, such as a time.
+    pub fn not_below_zero(mut self) -> Self {
+        if let Some(interval) = &mut self.interval {
+            interval.low = interval.low.max(0.0);
+        }
+        self
+    }
+
     /// Half width over the magnitude of the estimate; `None` without an interval or at zero.
     pub fn relative_half_width(&self) -> Option<f64> {
         self.interval.filter(|_| self.value != 0.0).map(|interval| interval.half_width() / self.value.abs())

@@ -4,49 +4,62 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::diff::FailOnWord;
 use base::quantity::{Nanos, QuantityError, Ratio};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-A file has one value per line; blank lines, # comments and a header line are skipped. Or it is JSON:
-an array of numbers, or an array of arrays, each with the values of one run (one process).
+A file is what a benchmark tool wrote: JSON of hyperfine, Google Benchmark and pytest-benchmark,
+criterion's `sample.json`, the output of `go test -bench`. Benchmarks are paired by name.
+Or it has one value per line; blank lines, # comments and a header line are skipped. Or it is a JSON
+array of numbers, or an array of arrays, each with the values of one run (one process).
 
-  perfrun stat times.txt
+  perfrun stat old.json new.json --fail-on worse
   hyperfine --export-json t.json ./old ./new
-  perfrun stat <(jq '.results[0].times' t.json) <(jq '.results[1].times' t.json) --unit s
-  perfrun stat old.json new.json --json | jq .comparison.verdict
+  perfrun stat t.json --against ./old
+  perfrun stat times.txt --unit ms
+  perfrun stat old.json new.json --json | jq '.benchmarks[].comparison.verdict'
 
 docs/reference/stat.md defines every field of the JSON output.")]
 pub struct StatArgs {
-    /// File of numbers, or `-` for standard input; the baseline if CANDIDATE is given.
+    /// File of a benchmark tool or of numbers, or `-` for standard input; the baseline if CANDIDATE is given.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// File to compare with FILE.
-    #[arg(value_name = "CANDIDATE")]
+    #[arg(value_name = "CANDIDATE", group = "compared")]
     pub candidate: Option<PathBuf>,
+    /// Compare the other benchmarks of FILE with this one.
+    #[arg(long, value_name = "NAME", group = "compared")]
+    pub against: Option<String>,
+    /// Only the benchmark of this name.
+    #[arg(long, value_name = "NAME", conflicts_with = "against")]
+    pub benchmark: Option<String>,
+    /// Exit with 4 if a comparison has one of these verdicts: `worse`, `undecided`.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "compared", hide_possible_values = true)]
+    pub fail_on: Vec<FailOnWord>,
     /// The files are paired: the first value (or run) of one belongs to the first of the other, and so on.
-    #[arg(long, requires = "candidate")]
+    #[arg(long, requires = "compared")]
     pub paired: bool,
     /// Larger values are better; without this, smaller ones are.
-    #[arg(long, requires = "candidate")]
+    #[arg(long, requires = "compared")]
     pub higher_is_better: bool,
     /// Margin: differences up to this ratio do not matter.
     #[arg(long, value_name = "RATIO", default_value = "2%")]
     pub margin: Ratio,
     /// The files were measured interleaved, not one after the other; implied by `--paired`.
-    #[arg(long, requires = "candidate", conflicts_with = "session_spread")]
+    #[arg(long, requires = "compared", conflicts_with = "session_spread")]
     pub interleaved: bool,
     /// Spread of identical code measured in separate sessions [default: 1%].
-    #[arg(long, value_name = "RATIO", requires = "candidate", conflicts_with = "paired")]
+    #[arg(long, value_name = "RATIO", requires = "compared", conflicts_with = "paired")]
     pub session_spread: Option<Ratio>,
     /// Confidence level of intervals.
     #[arg(long, value_name = "RATIO", default_value = "95%", value_parser = confidence)]
     pub confidence: Ratio,
-    /// Unit of the values, for display.
+    /// Unit of the values, where the file gives none.
     #[arg(long, value_name = "TEXT", value_parser = unit)]
     pub unit: Option<String>,
-    /// Print estimates and comparison as JSON, at full precision.
+    /// Print estimates and comparisons as JSON, at full precision.
     #[arg(long)]
     pub json: bool,
 }

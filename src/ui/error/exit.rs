@@ -86,7 +86,7 @@ impl ExitCode {
                 "an unsupported operator, a crash, a timeout, a dataset that cannot be scored, a device that cannot be used, a check of `doctor --verify` that failed"
             }
             ExitCode::CheckFailed => {
-                "something became worse than `gate` allows, or could not be judged (`diff --gate`); a whole interval lies \
+                "something became worse than `gate` allows, or could not be judged (`diff --gate`, `stat --fail-on`); a whole interval lies \
                  beyond a bound of `goals`, or a goal is undecided with `goals_strict: true` (not after a quick look)"
             }
             ExitCode::Interrupted => "Ctrl-C or SIGTERM while waiting or measuring",

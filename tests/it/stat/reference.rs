@@ -99,7 +99,14 @@ fn the_reference_has_every_name_and_no_other() {
     let drifting: Vec<f64> = long[0].iter().enumerate().map(|(index, value)| value + 0.1 * index as f64).collect();
     place.write("drifting.txt", &lines(&serde_json::json!(drifting)));
     let mut reference = Reference { shapes: documented_shapes(), seen: BTreeSet::new() };
-    let commands: [&[&str]; 9] = [
+    let lines = |name: &str, machine: &str| {
+        let lines = (0..6).map(|run| format!("{name} 1 {} ns/op\n", 10 + run));
+        format!("cpu: {machine}\nBenchmarkBoth 1 5 ns/op\n{}--- FAIL: BenchmarkBad\n", lines.collect::<String>())
+    };
+    place.write("old.txt", &lines("BenchmarkOld", "c"));
+    place.write("new.txt", &lines("BenchmarkNew", "d"));
+    let commands: [&[&str]; 10] = [
+        &["old.txt", "new.txt", "--fail-on", "worse"],
         &["wide.txt", "--unit", "ms"],
         &["autocorrelated.txt"],
         &["long.json"],

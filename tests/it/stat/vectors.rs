@@ -42,7 +42,7 @@ fn one_sample_vectors_hold_end_to_end() {
     let place = place_with_vectors();
     for (name, set) in vectors()["one_sample"].as_object().unwrap() {
         let output = json(&place, &[&format!("{name}.txt")]);
-        let check = Check { set: name, actual: &output["series"][0], expected: &set["expected"] };
+        let check = Check { set: name, actual: &output["benchmarks"][0]["series"][0], expected: &set["expected"] };
         check.close(
             1e-10,
             &[
@@ -80,9 +80,16 @@ fn other_confidences_hold_end_to_end() {
     // These values are not correlated, so that their effective number is their number.
     for (index, confidence) in [(0, "90%"), (2, "0.99")] {
         let output = json(&place, &["normal.txt", "--confidence", confidence]);
-        assert_eq!(output["series"][0]["effective_n"].as_f64(), output["series"][0]["values"].as_f64());
+        assert_eq!(
+            output["benchmarks"][0]["series"][0]["effective_n"].as_f64(),
+            output["benchmarks"][0]["series"][0]["values"].as_f64()
+        );
         assert_eq!(output["terms"]["confidence"], expected["ci_mean_t"][index]["conf"]);
-        let check = Check { set: confidence, actual: &output["series"][0], expected: &expected["ci_mean_t"][index] };
+        let check = Check {
+            set: confidence,
+            actual: &output["benchmarks"][0]["series"][0],
+            expected: &expected["ci_mean_t"][index],
+        };
         check.close(1e-10, &[("estimates.mean.low", "lo"), ("estimates.mean.high", "hi")]);
     }
 }
@@ -96,7 +103,7 @@ fn unpaired_verdicts_hold_end_to_end() {
         let designs: [&[&str]; 3] = [&["--interleaved"], &[], &["--session-spread", "3%"]];
         for (design, case) in designs.iter().zip(expected["verdicts"].as_array().unwrap()) {
             let output = json(&place, &[&[files[0].as_str(), &files[1]], *design].concat());
-            let comparison = &output["comparison"];
+            let comparison = &output["benchmarks"][0]["comparison"];
             assert_eq!(words(&comparison["verdict"]), case["verdict"], "{name} {design:?}");
             assert_eq!(output["terms"]["session_spread"], case["sigma_session"]);
             let is_closed = |ours: &str, theirs: &str| {
@@ -105,7 +112,7 @@ fn unpaired_verdicts_hold_end_to_end() {
             };
             assert!(is_closed("low", "ci_lo") && is_closed("high", "ci_hi"), "{name}: {comparison}");
         }
-        let comparison = &json(&place, &[&files[0], &files[1], "--interleaved"])["comparison"];
+        let comparison = &json(&place, &[&files[0], &files[1], "--interleaved"])["benchmarks"][0]["comparison"];
         let log = comparison["ratio"].as_f64().unwrap().ln();
         let wanted = expected["theta"].as_f64().unwrap();
         assert!((log - wanted).abs() <= 1e-10, "{name}: {log}, not {wanted}");
@@ -128,7 +135,7 @@ fn paired_vectors_hold_end_to_end() {
     let place = place_with_vectors();
     for (name, set) in vectors()["paired"].as_object().unwrap() {
         let output = json(&place, &[&format!("{name}-a.txt"), &format!("{name}-b.txt"), "--paired"]);
-        let check = Check { set: name, actual: &output["comparison"], expected: &set["expected"] };
+        let check = Check { set: name, actual: &output["benchmarks"][0]["comparison"], expected: &set["expected"] };
         assert_eq!(words(&check.actual["verdict"]), check.expected["verdict"]);
         check.close(
             1e-8,

@@ -80,7 +80,7 @@ impl Part {
     /// The mean over processes, with its interval: of a latency that is known.
     pub fn estimate(&self) -> Estimate {
         let none = Estimate { value: 0.0, interval: None, n: 0, confidence: CONFIDENCE };
-        mean_interval(&self.values, CONFIDENCE).unwrap_or(none)
+        mean_interval(&self.values, CONFIDENCE).map_or(none, Estimate::not_below_zero)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, Comparison, Results, Status};
-use crate::summary::{invalid_for, run_values, used_beside};
+use crate::summary::{invalid_for, over_runs, run_values, used_beside};
 use base::code::{CPU_SHARE_TOLD, Severity};
 use base::metric::{self, Metric, MetricReference};
 use experiment::{AccuracyMetric, Axis, AxisMap, Device};
@@ -11,7 +11,6 @@ use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
-use statistics::trimmed_mean::trimmed_mean;
 
 /// Confidence of the intervals of cells (method 11).
 pub const CONFIDENCE: f64 = 0.95;
@@ -61,7 +60,7 @@ impl Cell {
             return Some(found.estimate(CONFIDENCE));
         }
         let values: Vec<f64> = self.run_values(reference).into_iter().map(|(_, value)| value).collect();
-        trimmed_mean(&values, CONFIDENCE)
+        over_runs(&reference.column(), &values, CONFIDENCE)
     }
 
     /// Whether every run has enough samples for this percentile; true for all that is no tail percentile.

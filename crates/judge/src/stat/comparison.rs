@@ -4,8 +4,11 @@
 //! reports, and the reason. One observation is a run, by its median, or a value where there are no runs.
 //! Deliberately absent: other tests, and a verdict from the values of all runs together.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
+use super::tool::nanoseconds;
 use super::{Series, StatOptions};
 use crate::compare::unpaired::{compare_unpaired_values, sign};
 use statistics::interim::Analysis;
@@ -33,6 +36,16 @@ pub enum ComparisonError {
         /// What is counted: runs or values.
         things: &'static str,
     },
+    /// Numbers of different things, or of which nobody knows whether they are the same.
+    #[error("{baseline} has {of_baseline} and {candidate} {of_candidate}, so they cannot be compared")]
+    DifferentUnits {
+        baseline: String,
+        /// Its unit.
+        of_baseline: String,
+        candidate: String,
+        /// Its unit.
+        of_candidate: String,
+    },
 }
 
 impl miette::Diagnostic for ComparisonError {
@@ -41,6 +54,9 @@ impl miette::Diagnostic for ComparisonError {
             ComparisonError::DifferentLevels { .. } => "give both as runs (an array of arrays), or both as values",
             ComparisonError::DifferentLengths { .. } => {
                 "leave out `--paired` unless the observations of both files were made in pairs"
+            }
+            ComparisonError::DifferentUnits { .. } => {
+                "`--unit` names the unit of numbers whose file does not: one of ns, us, ms and s beside the times of a tool"
             }
         }))
     }
@@ -128,6 +144,21 @@ impl Comparison {
 
 /// Fewest observations of a verdict: pairs, or those of each side.
 pub const NEEDED: usize = MINIMUM_RUNS;
+
+/// The candidate in the unit of the baseline.
+pub(super) fn in_unit_of<'a>(candidate: &'a Series, baseline: &Series) -> Result<Cow<'a, Series>, ComparisonError> {
+    let units = [baseline, candidate].map(|side| side.unit.as_deref());
+    if units[0] == units[1] {
+        return Ok(Cow::Borrowed(candidate));
+    }
+    if let [Some(to), Some(from)] = units.map(|unit| unit.and_then(nanoseconds)) {
+        let values = candidate.values.iter().map(|value| value * from / to).collect();
+        return Ok(Cow::Owned(Series { values, unit: baseline.unit.clone(), ..candidate.clone() }));
+    }
+    let [of_baseline, of_candidate] = units.map(|unit| unit.map_or("no unit".to_owned(), |unit| format!("`{unit}`")));
+    let [baseline, candidate] = [baseline, candidate].map(|side| side.source.clone());
+    Err(ComparisonError::DifferentUnits { baseline, of_baseline, candidate, of_candidate })
+}
 
 /// Compares two series.
 pub(super) fn compare(

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::symptoms::{codes_of_runs, codes_of_values};
-use super::{Series, StatOptions};
+use super::tool::nanoseconds;
+use super::{Series, StatOptions, Tool};
 use crate::results::Estimated;
 use base::code::Code;
 use base::metric::Statistic;
@@ -36,6 +37,14 @@ pub struct Description {
     pub source: String,
     /// The name of its column, if the file has one.
     pub header: Option<String>,
+    /// The benchmark's name, if the file gives names.
+    pub benchmark: Option<String>,
+    /// The tool that wrote the file; `None` for bare numbers.
+    pub tool: Option<Tool>,
+    /// Where it was measured, in the tool's words.
+    pub machine: Option<String>,
+    /// Unit of the values, where it is known.
+    pub unit: Option<String>,
     /// Number of values, those of all runs together.
     pub values: usize,
     /// Number of runs; `None` for values without runs.
@@ -54,7 +63,26 @@ impl Description {
             Some(runs) => over_runs(&runs, terms),
             None => over_values(series.values(), terms),
         };
-        Description { source: series.source().to_owned(), header: series.header.clone(), ..found }
+        Description {
+            source: series.source.clone(),
+            header: series.header.clone(),
+            benchmark: series.benchmark.clone(),
+            tool: series.tool,
+            machine: series.machine.clone(),
+            unit: series.unit.clone(),
+            ..found
+        }
+        .of_amounts(series)
+    }
+
+    /// A time is never below zero, and so is no interval of one.
+    fn of_amounts(mut self, series: &Series) -> Self {
+        if self.unit.as_deref().and_then(nanoseconds).is_some() && series.values().iter().all(|value| *value >= 0.0) {
+            for low in self.estimates.values_mut().filter_map(|found| found.low.as_mut()) {
+                *low = low.max(0.0);
+            }
+        }
+        self
     }
 
     /// One of [`SHOWN`].
@@ -80,6 +108,10 @@ fn over_values(values: &[f64], terms: &StatOptions) -> Description {
     Description {
         source: String::new(),
         header: None,
+        benchmark: None,
+        tool: None,
+        machine: None,
+        unit: None,
         values: values.len(),
         runs: None,
         effective_n: Some(effective_n),
@@ -127,6 +159,10 @@ fn over_runs(runs: &[&[f64]], terms: &StatOptions) -> Description {
     Description {
         source: String::new(),
         header: None,
+        benchmark: None,
+        tool: None,
+        machine: None,
+        unit: None,
         values: runs.iter().map(|run| run.len()).sum(),
         runs: Some(runs.len()),
         effective_n: None,

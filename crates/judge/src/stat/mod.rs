@@ -1,17 +1,23 @@
 //! Numbers from anywhere: read, described, compared (method 3.2, 5 and 6).
 //!
 //! Input: the bytes of one or two files, and the terms of the judgement. Output: a value that serialises, with estimates and
-//! a comparison as `results.json` has them (docs/reference/stat.md lists the names; a test keeps that list complete).
+//! comparisons as `results.json` has them (docs/reference/stat.md lists the names; a test keeps that list complete).
 //! It is no [`Results`](crate::results::Results), since bare numbers have no machine, no plan and no model.
 //! Reading, describing and comparing are pure. Deliberately absent: files (`commands`), rounding and sentences (`ui`).
 
+mod benchmarks_in_json;
+mod benchmarks_in_lines;
 mod comparison;
+mod contents;
 mod description;
+mod findings;
 mod numbers_in_json;
 mod numbers_in_lines;
+mod pairs;
 mod problem;
 mod read;
 mod symptoms;
+mod tool;
 
 use serde::Serialize;
 
@@ -19,18 +25,27 @@ use base::metric::Direction;
 use statistics::SessionSpread;
 
 pub use comparison::{Comparison, ComparisonError, Level, NEEDED, Observations, Reason};
+pub use contents::{Contents, LeftOut};
 pub use description::{Description, SHOWN};
+pub use findings::{Analysis, Findings, analyse};
+pub use pairs::{PairError, Pairs, against, only, pairs};
 pub use problem::{Fault, ReadError};
 pub use read::read;
-
-/// Version of the JSON output; a name that changes its meaning or goes away raises it.
-pub const FORMAT: u32 = 2;
+pub use tool::Tool;
 
 /// Values in the order of the file, perhaps in runs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     source: String,
     header: Option<String>,
+    /// The benchmark's name, where a file gives names.
+    benchmark: Option<String>,
+    /// The tool that wrote the file.
+    tool: Option<Tool>,
+    /// Where it was measured, in the tool's words.
+    machine: Option<String>,
+    /// Unit of the values, where it is known.
+    unit: Option<String>,
     values: Vec<f64>,
     /// Where each run ends in `values`; `None` for values without runs.
     run_ends: Option<Vec<usize>>,
@@ -39,7 +54,12 @@ pub struct Series {
 impl Series {
     /// Values of which nothing is known but their order.
     pub fn of_values(source: impl Into<String>, values: Vec<f64>) -> Self {
-        Series { source: source.into(), header: None, values, run_ends: None }
+        Series { source: source.into(), values, ..Series::default() }
+    }
+
+    /// The times of a benchmark in nanoseconds, from the file of a tool.
+    fn of_benchmark(tool: Tool, benchmark: Option<String>, values: Vec<f64>) -> Self {
+        Series { benchmark, tool: Some(tool), unit: Some(tool::UNIT.to_owned()), values, ..Series::default() }
     }
 
     /// The values of runs, each run in its order.
@@ -57,6 +77,21 @@ impl Series {
     /// Where the values come from, as the user named it.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The benchmark's name; `None` for bare numbers.
+    pub fn benchmark(&self) -> Option<&str> {
+        self.benchmark.as_deref()
+    }
+
+    /// The tool that wrote the file; `None` for bare numbers.
+    pub fn tool(&self) -> Option<Tool> {
+        self.tool
+    }
+
+    /// Gives values whose file names no unit this one.
+    pub fn set_unit(&mut self, unit: &str) {
+        self.unit.get_or_insert_with(|| unit.to_owned());
     }
 
     pub fn values(&self) -> &[f64] {
@@ -84,7 +119,7 @@ pub struct StatOptions {
     pub paired: bool,
     /// Standard deviation between sessions on the log scale; 0 when both sides were measured in turns.
     pub session_spread: f64,
-    /// Unit of the values, for display.
+    /// Unit of values whose file names none.
     pub unit: Option<String>,
 }
 
@@ -99,40 +134,4 @@ impl Default for StatOptions {
             unit: None,
         }
     }
-}
-
-/// All that is said of one or two series.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Analysis {
-    /// [`FORMAT`].
-    pub format: u32,
-    /// Version of perfrun.
-    pub perfrun: &'static str,
-    /// By what was judged.
-    pub terms: StatOptions,
-    /// Each series; the first of two is the baseline.
-    pub series: Vec<Description>,
-    /// The candidate against the baseline; `None` for a single series.
-    pub comparison: Option<Comparison>,
-}
-
-/// Describes the series, and compares the candidate with the baseline if there is one.
-///
-/// # Errors
-///
-/// Series that cannot be compared: one with runs and one without, or pairs of different number.
-pub fn analyse(
-    baseline: &Series,
-    candidate: Option<&Series>,
-    terms: &StatOptions,
-) -> Result<Analysis, ComparisonError> {
-    let comparison = candidate.map(|candidate| comparison::compare(baseline, candidate, terms)).transpose()?;
-    let series = std::iter::once(baseline).chain(candidate).map(|series| Description::of(series, terms));
-    Ok(Analysis {
-        format: FORMAT,
-        perfrun: env!("CARGO_PKG_VERSION"),
-        terms: terms.clone(),
-        series: series.collect(),
-        comparison,
-    })
 }

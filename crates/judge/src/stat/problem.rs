@@ -2,6 +2,8 @@
 
 use base::printable::printable_line;
 
+use super::tool::Tool;
+
 /// A text that is quoted is cut after so many characters.
 const LONGEST_QUOTE: usize = 40;
 
@@ -29,8 +31,22 @@ pub enum Fault {
     Unfinished,
     /// Something after the array.
     Trailing,
-    /// A JSON object.
+    /// A JSON object that no known tool writes.
     Object,
+    /// Something that the format of a tool does not allow.
+    Malformed,
+    /// Means, but not the times that they are of.
+    NoSamples(Tool),
+    /// A benchmark's time that is infinite, or not a number.
+    NotFiniteIn,
+    /// A benchmark's time whose powers no computer number holds.
+    ExtremeIn,
+    /// A unit of time that is not known.
+    UnknownUnit,
+    /// Times of iterations whose numbers are not as many.
+    DifferentLengths,
+    /// All benchmarks failed.
+    NoneMeasured,
     /// There is no value at all.
     NoValues,
     /// More values than memory is taken for.
@@ -82,9 +98,16 @@ impl ReadError {
             Fault::TooDeep => "an array within a run".to_owned(),
             Fault::EmptyRun => "a run without values".to_owned(),
             Fault::NoSeparator => format!("expected `,` or `]`, found `{text}`"),
-            Fault::Unfinished => "the array does not end".to_owned(),
+            Fault::Unfinished => "the file is cut short".to_owned(),
             Fault::Trailing => format!("`{text}` after the end of the array"),
-            Fault::Object => "an object is not a series of numbers".to_owned(),
+            Fault::Malformed => text.clone(),
+            Fault::NotFiniteIn => format!("`{text}` has a time that is no number"),
+            Fault::ExtremeIn => format!("`{text}` has a time that is too large or too small to compute with"),
+            Fault::UnknownUnit => format!("`{text}` is not a unit that perfrun knows"),
+            Fault::Object => return format!("{} is not a file that perfrun can read", self.source_name),
+            Fault::NoSamples(tool) => return format!("{} has no single times of {}", self.source_name, tool.name()),
+            Fault::DifferentLengths => return format!("{} has not as many iterations as times", self.source_name),
+            Fault::NoneMeasured => return format!("{}: every benchmark failed", self.source_name),
             Fault::NoValues => return format!("{} contains no values", self.source_name),
             Fault::TooMany => return format!("{} has more than {MOST_VALUES} values", self.source_name),
         };
@@ -115,15 +138,56 @@ impl ReadError {
             Fault::NotFinite => "leave out what was not measured, or say in a comment (`#`) why it is missing",
             Fault::Extreme => "give the values in another unit: between 1e-70 and 1e70, or 0",
             Fault::Object => {
-                "extract its numbers: `jq '.results[0].times' FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
+                "give the JSON of hyperfine, Google Benchmark, criterion (`sample.json`) or pytest-benchmark, or numbers of your \
+                 own: `jq .times FILE | perfrun stat -`; for a record of perfrun, `perfrun report`"
             }
+            Fault::NoSamples(tool) => return format!("a verdict needs the single times; {}", tool.keep_values()),
+            Fault::NotFiniteIn | Fault::ExtremeIn => "leave that benchmark out, or measure it again",
+            Fault::UnknownUnit => "the units of time are ns, us, ms and s",
+            Fault::Unfinished => "write it again: perhaps the tool was interrupted",
+            Fault::Malformed | Fault::DifferentLengths => "give the file as its tool wrote it",
+            Fault::NoneMeasured => "look at what the tool itself says; its file has the message of each",
             Fault::Trailing => "give one array; `jq -s . FILE` makes one of several, each of which is then a run",
             Fault::TooMany => "use a random sample of it",
-            Fault::NoValues => "give one value a line, or a JSON array of numbers",
+            Fault::NoValues => {
+                "give one value a line, a JSON array of numbers, or the file of a tool that ran a benchmark"
+            }
             _ => "give an array of numbers, or an array of arrays of numbers, which are runs",
         };
         hint.to_owned()
     }
+}
+
+/// A fault of the file of a tool, before the file has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// The benchmark or the unit; empty where the file as a whole is meant.
+    text: String,
+    fault: Fault,
+}
+
+impl Refusal {
+    pub(super) fn of_file(fault: Fault) -> Self {
+        Refusal { text: String::new(), fault }
+    }
+
+    pub(super) fn of_benchmark(name: &str, fault: Fault) -> Self {
+        Refusal { text: quoted(name), fault }
+    }
+
+    pub(super) fn of(self, source: &str) -> ReadError {
+        ReadError { source_name: source.to_owned(), place: None, text: self.text, fault: self.fault }
+    }
+}
+
+/// A text as a terminal may be shown it, not too long.
+fn quoted(text: &str) -> String {
+    let text = printable_line(text);
+    let mut quoted: String = text.chars().take(LONGEST_QUOTE).collect();
+    if text.chars().nth(LONGEST_QUOTE).is_some() {
+        quoted.push('…');
+    }
+    quoted
 }
 
 /// A fault at an offset, before it has a file, a line and a column.
@@ -149,18 +213,7 @@ impl Problem {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
         let rest = &bytes[before.len()..];
-        let read = String::from_utf8_lossy(&rest[..self.length.min(rest.len())]);
-        let text = printable_line(&read);
-        let is_long = text.chars().count() > LONGEST_QUOTE;
-        let mut text: String = text.chars().take(LONGEST_QUOTE).collect();
-        if is_long {
-            text.push('…');
-        }
-        ReadError {
-            source_name: source.to_owned(),
-            place: (!matches!(self.fault, Fault::NoValues | Fault::TooMany)).then_some((line, column)),
-            text,
-            fault: self.fault,
-        }
+        let text = quoted(&String::from_utf8_lossy(&rest[..self.length.min(rest.len())]));
+        ReadError { source_name: source.to_owned(), place: Some((line, column)), text, fault: self.fault }
     }
 }

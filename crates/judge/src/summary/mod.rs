@@ -40,10 +40,9 @@ pub use latency::Latency;
 pub use load::beside;
 pub(crate) use load::used_beside;
 pub use values::FailureSeen;
-use values::over_runs;
-pub(crate) use values::run_values;
 pub use values::{CellSummary, Summary};
 pub(crate) use values::{Double, MetricSummary, RunCounts, Scored};
+pub(crate) use values::{over_runs, run_values};
 pub(crate) use weight::invalid_for;
 
 pub use super::CONFIDENCE;

@@ -164,11 +164,14 @@ fn at_most_all(share: Estimate) -> Estimate {
 }
 
 /// The estimate of a metric over runs: the trimmed mean, and of late shares the mean (method 5.1, 5.9).
-pub(super) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<Estimate> {
-    match name == LATE_SHARE.name {
+pub(crate) fn over_runs(name: &str, values: &[f64], confidence: f64) -> Option<Estimate> {
+    let found = match name == LATE_SHARE.name {
         true => mean_of_bad_runs(values, confidence).map(at_most_all),
         false => trimmed_mean(values, confidence),
-    }
+    }?;
+    let is_amount = MetricReference::of_column(name).is_some_and(|reference| reference.metric.unit.is_amount());
+    let is_never_negative = is_amount && values.iter().all(|value| *value >= 0.0);
+    Some(if is_never_negative { found.not_below_zero() } else { found })
 }
 
 /// One value a run with the number of its block, of columns that hold these; a coefficient of variation is made of two.
@@ -339,6 +342,15 @@ impl CellSummary {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_interval_of_a_time_begins_below_zero() {
+        let values = [1.0, 1.0, 2.0, 90.0, 120.0];
+        let low = |name: &str| over_runs(name, &values, CONFIDENCE).unwrap().interval.unwrap().low;
+        assert_eq!((low("latency_ns"), low("peak_rss_bytes")), (0.0, 0.0));
+        // A number of the user's own may be negative.
+        assert!(low("gain") < 0.0 && trimmed_mean(&values, CONFIDENCE).unwrap().interval.unwrap().low < 0.0);
+    }
 
     #[test]
     fn few_queries_of_which_none_was_late_promise_little() {

@@ -79,21 +79,34 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
     let judged = results.unasked().next().map(|row| {
         format!("Verdict: by the interval of the speed-up, paired by block, and a margin of {}.", percent(row.margin))
     });
-    // Less than the specification says is not repeated by it.
-    let overrides = facts::fact(results, "specification").and_then(|spec| spec["overrides"].as_array());
-    let is_whole =
-        !results.measured.quick && results.measured.restrictions.is_empty() && overrides.is_none_or(Vec::is_empty);
     let can_be_checked = results.measured.complete && !results.provenance.machine.contains(" and ");
-    let path = facts::of_specification(results, "path").filter(|_| is_whole);
-    let again = path.map(|path| {
-        let can_be_checked = can_be_checked && !path.starts_with("ab ");
+    let again = repeated(results).map(|(path, flags)| {
+        let can_be_checked = can_be_checked && flags.is_empty() && !path.starts_with("ab ");
         let check =
             if can_be_checked { " Check on another machine: `perfrun reproduce` with results.json." } else { "" };
-        // What `perfrun ab` measures is in no file: its words are its name.
-        let path = if path.starts_with("ab ") { path.to_owned() } else { shell::word(path) };
-        format!("Repeat: `perfrun {path}`.{check}")
+        // What `perfrun ab` measures is in no file: its words are its name, options included.
+        let words = if path.starts_with("ab ") { path.to_owned() } else { shell::word(path) + &flags };
+        format!("Repeat: `perfrun {words}`.{check}")
     });
     [Some(measured), imposed, judged, again].into_iter().flatten().collect()
+}
+
+/// The specification, and the options of `run` that change what is measured, each after a space; `None` where another
+/// command changed it, or a quick look at models, which have no specification.
+fn repeated(results: &Results) -> Option<(&str, String)> {
+    let restrictions = &results.measured.restrictions;
+    let overrides = facts::fact(results, "specification").and_then(|spec| spec["overrides"].as_array());
+    let has = |all: &str| restrictions.iter().any(|flag| flag.starts_with(all));
+    let is_all = (overrides.is_none_or(Vec::is_empty) || has("--set")) && (!results.measured.quick || has("--quick"));
+    let flag = |text: &String| {
+        let text = text.starts_with("--").then_some(text)?;
+        Some(match text.split_once(' ') {
+            Some((name, value)) => format!(" {name} {}", shell::word(value)),
+            None => format!(" {text}"),
+        })
+    };
+    let flags = restrictions.iter().map(flag).collect::<Option<String>>()?;
+    facts::of_specification(results, "path").filter(|_| is_all).zip(Some(flags))
 }
 
 /// The session entries that the design imposes.

@@ -1,0 +1,131 @@
+//! All that is said of two files together: each pair, what has no partner, and whether a gate falls (method 6.8).
+
+use serde::Serialize;
+
+use super::comparison::{self, Comparison, ComparisonError};
+use super::description::Description;
+use super::{LeftOut, Pairs, Series, StatOptions};
+use statistics::multiplicity::holm;
+
+/// Version of the JSON output; a name that changes its meaning or goes away raises it.
+const FORMAT: u32 = 3;
+
+/// All that is said of the series of one file, or of two.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of perfrun.
+    pub perfrun: &'static str,
+    /// By what was judged.
+    pub terms: StatOptions,
+    /// Each benchmark, alone or as a pair.
+    pub benchmarks: Vec<Analysis>,
+    /// Benchmarks that only the baseline has.
+    pub only_in_baseline: Vec<String>,
+    /// Benchmarks that only the candidate has.
+    pub only_in_candidate: Vec<String>,
+    /// What a tool could not measure, or not well.
+    pub left_out: Vec<LeftOut>,
+    /// Whether what was asked to fail has come true; `None` where nothing was asked.
+    pub fails: Option<bool>,
+}
+
+/// What is said of one series, or of two.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Each series; the first of two is the baseline.
+    pub series: Vec<Description>,
+    /// The candidate against the baseline; `None` for a single series.
+    pub comparison: Option<Comparison>,
+    /// Its p value, adjusted for all comparisons of the files (Holm 1979).
+    pub p_holm: Option<f64>,
+    /// Whether it makes a gate fall; `None` where nothing was asked.
+    pub fails: Option<bool>,
+}
+
+impl Findings {
+    /// Describes and compares; where failing is asked for, a benchmark fails that is worse and where chance hardly makes one of
+    /// so many look so, with `Some(true)` an undecided one too.
+    ///
+    /// # Errors
+    ///
+    /// As [`analyse`].
+    pub fn of(pairs: &Pairs, terms: &StatOptions, fails_undecided: Option<bool>) -> Result<Self, ComparisonError> {
+        let analyses = pairs.pairs.iter().map(|(baseline, candidate)| analyse(baseline, candidate.as_ref(), terms));
+        let mut benchmarks: Vec<Analysis> = analyses.collect::<Result<_, _>>()?;
+        adjust(&mut benchmarks);
+        let [only_in_baseline, only_in_candidate] = pairs.only.clone();
+        let fails = fails_undecided.map(|fails_undecided| {
+            for one in &mut benchmarks {
+                one.fails = Some(one.makes_fall(terms, fails_undecided));
+            }
+            // What is gone cannot be judged.
+            let is_gone = !only_in_baseline.is_empty() && fails_undecided;
+            is_gone || benchmarks.iter().any(|one| one.fails == Some(true))
+        });
+        let perfrun = env!("CARGO_PKG_VERSION");
+        let terms = terms.clone();
+        let left_out = Vec::new();
+        Ok(Findings {
+            format: FORMAT,
+            perfrun,
+            terms,
+            benchmarks,
+            only_in_baseline,
+            only_in_candidate,
+            left_out,
+            fails,
+        })
+    }
+
+    /// With what the files say of benchmarks that failed, each message once.
+    pub fn with_left_out(mut self, left_out: Vec<LeftOut>) -> Self {
+        for one in left_out {
+            if !self.left_out.contains(&one) {
+                self.left_out.push(one);
+            }
+        }
+        self
+    }
+}
+
+fn adjust(benchmarks: &mut [Analysis]) {
+    let tested = |one: &Analysis| one.comparison.as_ref().and_then(|comparison| comparison.p);
+    let raw: Vec<f64> = benchmarks.iter().filter_map(tested).collect();
+    let adjusted = holm(&raw).unwrap_or_default();
+    for (one, p) in benchmarks.iter_mut().filter(|one| tested(one).is_some()).zip(adjusted) {
+        one.p_holm = Some(p);
+    }
+}
+
+impl Analysis {
+    /// Whether chance may well make one of so many comparisons look like this.
+    pub fn may_be_chance(&self, terms: &StatOptions) -> bool {
+        self.p_holm.is_none_or(|p| p > 1.0 - terms.confidence)
+    }
+
+    fn makes_fall(&self, terms: &StatOptions, fails_undecided: bool) -> bool {
+        let Some(comparison) = &self.comparison else { return false };
+        let is_worse = comparison.verdict.is_regression();
+        let is_open = comparison.verdict.is_open() || is_worse && self.may_be_chance(terms);
+        (is_worse && !is_open) || (is_open && fails_undecided)
+    }
+}
+
+/// Describes the series, and compares the candidate with the baseline if there is one.
+///
+/// # Errors
+///
+/// Series that cannot be compared: one with runs and one without, pairs of different number, or different units.
+pub fn analyse(
+    baseline: &Series,
+    candidate: Option<&Series>,
+    terms: &StatOptions,
+) -> Result<Analysis, ComparisonError> {
+    let candidate = candidate.map(|candidate| comparison::in_unit_of(candidate, baseline)).transpose()?;
+    let comparison =
+        candidate.as_deref().map(|candidate| comparison::compare(baseline, candidate, terms)).transpose()?;
+    let series = std::iter::once(baseline).chain(candidate.as_deref()).map(|series| Description::of(series, terms));
+    Ok(Analysis { series: series.collect(), comparison, p_holm: None, fails: None })
+}

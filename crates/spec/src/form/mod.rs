@@ -46,7 +46,7 @@ pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
     ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name,
-    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, StdoutText, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
@@ -72,6 +72,10 @@ pub(super) struct ExperimentForm {
     pub(super) setup: Option<String>,
     /// A shell command before every execution, outside the clock, for every command that has none of its own.
     pub(super) prepare: Option<String>,
+    /// Where standard output goes, for every command that does not say it: `pipe` (default) is read and counted, so that
+    /// programs work as they do before another one; `null` is `/dev/null`, where some, such as grep, do less; `inherit` is
+    /// where perfrun's own messages go; else the name of a file below `stdout/` in the record's folder.
+    pub(super) stdout: Option<StdoutText>,
     /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
@@ -142,6 +146,7 @@ impl Default for ExperimentForm {
             cwd: None,
             setup: None,
             prepare: None,
+            stdout: None,
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),

@@ -24,6 +24,12 @@ use report::format::percent;
 use spec::{Loaded, absolute};
 use worker::Interrupts;
 
+/// What a specification that is kept has besides.
+const GATE: &str = "\n# For `perfrun diff --gate`. CPU time (user and system) is steady where others use the machine too; of a program that
+# waits, or that spreads its work over cores, gate `latency`.
+gate: [{ metric: cpu_time, worse_by: 5% }]
+";
+
 /// Where the time is limited, the number of blocks is not the limit.
 const MOST_BLOCKS: u32 = 512;
 
@@ -100,7 +106,8 @@ fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> Strin
     }
     let cwd = folder.map(|folder| init::path_from(folder, &absolute(Path::new(""), Path::new("."))));
     let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned()).filter(|cwd| !cwd.is_empty());
-    let settings = [("cwd", &cwd), ("setup", &arguments.setup), ("prepare", &arguments.prepare)];
+    let settings =
+        [("cwd", &cwd), ("setup", &arguments.setup), ("prepare", &arguments.prepare), ("stdout", &arguments.stdout)];
     settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).for_each(|(key, value)| {
         text.push_str(&format!("{key}: {}\n", scalar(value)));
     });
@@ -118,7 +125,7 @@ fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let path = absolute(Path::new(""), file);
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = name::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-    let text = specification(if name.is_empty() { "ab" } else { &name }, Some(folder), arguments);
+    let text = specification(if name.is_empty() { "ab" } else { &name }, Some(folder), arguments) + GATE;
     // A folder that is made now holds nothing that could be wrong.
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     specs::parse(file, &text, folder, &Overrides { set: arguments.set.clone(), ..Overrides::default() })?;
@@ -142,6 +149,7 @@ fn words(arguments: &AbArgs) -> String {
     let mut words: Vec<String> = Vec::new();
     words.extend(arguments.setup.as_ref().map(|it| option("--setup", it)));
     words.extend(arguments.prepare.as_ref().map(|it| option("--prepare", it)));
+    words.extend(arguments.stdout.as_ref().map(|it| option("--stdout", it)));
     words.extend(arguments.shell.then(|| "--shell".to_owned()));
     words.extend(arguments.runs.as_ref().map(|it| option("--runs", it)));
     words.extend(arguments.budget.as_ref().map(|it| option("--budget", it)));

@@ -115,7 +115,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         .map(|cell| {
             let variant = &stored.variants[cell.variant()];
             let runtime = stored.runtimes.get(stored.runtime_index(cell.variant(), cell.runtime()).place());
-            plan::definition(&stored, variant, plan.input_of(cell), runtime)
+            plan::definition(&stored, &stored.models[cell.model().place()], variant, plan.input_of(cell), runtime)
         })
         .collect();
     let manifest = Manifest {

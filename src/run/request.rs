@@ -115,6 +115,7 @@ impl Job {
             engines: None,
             dimensions: BTreeMap::new(),
             command: self.models[cell.model().place()].declared.command.as_ref(),
+            printed: self.folder().join("stdout").join(self.plan().name(cell.model()).unwrap_or_default()),
             model: None,
             source: self.model(cell).and_then(PreparedModel::python),
             folder: Some(&self.spec_folder),

@@ -16,6 +16,7 @@ use base::machine::kernel::Kernel;
 use base::machine::probe::cooldown;
 use base::quantity::Nanos;
 use device::{Neighbours, Watch};
+use experiment::Stdout;
 use plan::{Cell, RandomStream, most_time_of_run};
 use record::{Arm, StoreError, StoredRun};
 use statistics::random::Xoshiro256PlusPlus;
@@ -134,6 +135,11 @@ impl<'a> Session<'a> {
         Launch {
             program: program.map_or_else(|| Launch::own_worker(&job.executable), |program| program.command.clone()),
             offers_socket: program.is_some(),
+            shares_stderr: job.models[cell.model().place()]
+                .declared
+                .command
+                .as_ref()
+                .is_some_and(|it| it.stdout == Stdout::Inherit),
             wrap: variant.wrap.clone(),
             env: program
                 .map(|_| threads_for_libraries(job.manifest().threads_of(cell)))
@@ -155,7 +161,7 @@ impl<'a> Session<'a> {
     /// The same of any program.
     pub(super) fn launch_program(program: Vec<OsString>, offers_socket: bool, log: &Path, timeout: Nanos) -> Launch {
         let (wrap, env, log) = (Vec::new(), BTreeMap::new(), log.to_owned());
-        Launch { program, offers_socket, wrap, env, padding: 0, log, timeout }
+        Launch { program, offers_socket, shares_stderr: false, wrap, env, padding: 0, log, timeout }
     }
 
     /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it,

@@ -11,7 +11,7 @@ use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::run::event::Event;
 use base::metric::{MetricReference, Unit};
 use base::printable::printable;
-use experiment::Runs;
+use experiment::{Runs, Stdout};
 use judge::compare::{ComparisonRules, Judged, verdicts};
 use judge::results::{self, Together};
 use judge::summary::{LEAST_RUNS, summarize_briefly};
@@ -35,6 +35,8 @@ pub struct Live<'a> {
     told_interrupt: bool,
     /// Models that were converted, or found converted.
     conversions: usize,
+    /// Nothing is redrawn, since commands print here too.
+    is_shared: bool,
 }
 
 /// How long a conversion takes until it is worth a line.
@@ -43,7 +45,12 @@ const NOTICEABLE: Duration = Duration::from_secs(2);
 impl<'a> Live<'a> {
     /// A listener that writes through `ui`; `busy` says who else uses the machine.
     pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
-        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0 }
+        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0, is_shared: false }
+    }
+
+    /// Whether there is a terminal to redraw.
+    fn is_terminal(&self) -> bool {
+        self.ui.is_terminal() && !self.is_shared
     }
 
     /// What it writes through.
@@ -146,6 +153,8 @@ impl<'a> Live<'a> {
 
     fn start(&mut self, manifest: &Manifest, already_done: usize) {
         let ui = self.ui;
+        let mut commands = manifest.experiment.models.iter().filter_map(|model| model.command.as_ref());
+        self.is_shared = commands.any(|command| command.stdout == Stdout::Inherit);
         ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
         if manifest.quick {
             let margin = percent(ComparisonRules::of(manifest).margin_of(MetricReference::LATENCY));
@@ -206,7 +215,7 @@ impl<'a> Live<'a> {
     /// Says on a terminal what takes a while.
     fn spin(&mut self, label: &str, message: String) {
         self.finish();
-        if self.ui.is_terminal() {
+        if self.is_terminal() {
             let template = format!("{label:<LABEL_WIDTH$}{{msg}}   {{elapsed}}");
             let bar = super::bar(None, ProgressDrawTarget::stderr_with_hz(4), &template);
             bar.set_message(printable(&message).into_owned());
@@ -278,7 +287,7 @@ impl<'a> Live<'a> {
             self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.interim_analyses().is_one()));
         }
         self.blocks = Some((Instant::now(), 0));
-        if self.ui.is_terminal() && good > 0 {
+        if self.is_terminal() && good > 0 {
             self.bar(total as u64, "running");
         }
     }
@@ -286,7 +295,7 @@ impl<'a> Live<'a> {
     fn block(&mut self, manifest: &Manifest, runs: &[StoredRun], place: &str, going_on: &[usize], left: u32) {
         let count =
             |outcome: Outcome| runs.iter().filter(|run| run.arm != Arm::Pilot && run.outcome == outcome).count();
-        if self.ui.is_terminal() {
+        if self.is_terminal() {
             // What cannot be read ends the measurement where it is needed for more than a table.
             let Ok(summary) = summarize_briefly(manifest, runs) else { return };
             let verdicts = verdicts(manifest, &summary);
@@ -334,7 +343,7 @@ impl<'a> Live<'a> {
     }
 
     fn bar(&mut self, length: u64, label: &str) -> &ProgressBar {
-        let terminal = self.ui.is_terminal();
+        let terminal = self.is_terminal();
         self.bar.get_or_insert_with(|| {
             let target = if terminal { ProgressDrawTarget::stderr_with_hz(1) } else { ProgressDrawTarget::hidden() };
             let template =

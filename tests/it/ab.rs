@@ -115,9 +115,75 @@ fn other_exit_codes_can_be_good_ones() {
 }
 
 #[test]
+fn output_goes_where_it_is_told_to() {
+    let commands = "commands:\n  - { name: piped, run: '[ -p /dev/stdout ] && echo once', shell: true }\n  \
+        - { name: thrown, run: '[ -c /dev/stdout ]', shell: true, stdout: null }\n  \
+        - { name: kept, run: '[ -f /dev/stdout ] && echo kept', shell: true, stdout: out.txt }\n  \
+        - { name: shown, run: 'echo \"it is shown\"', shell: true, stdout: inherit }";
+    let place = place(commands);
+    let done = place.run(&["x.yaml", "--json"]).expect_code(0);
+    assert!(done.stderr.lines().any(|line| line == "it is shown"), "{}", done.stderr);
+    let results: serde_json::Value = serde_json::from_str(&done.stdout).expect("nothing but JSON");
+    let record = place.record("x");
+    assert_eq!(place.read(record.folder.join("stdout/kept/out.txt").to_str().unwrap()), "kept\n");
+    let printed = |cell: usize| results["cells"][cell]["environment"]["stdout_bytes"][0].as_f64();
+    assert_eq!([0, 1, 2, 3].map(printed), [Some(5.0), None, Some(5.0), None]);
+    let frame = &results["provenance"]["frame"]["stdout"];
+    assert_eq!(frame[2], serde_json::json!({ "model": "kept", "to": "out.txt" }));
+}
+
+#[test]
+fn commands_that_print_differently_much_are_asked_whether_they_do_the_same() {
+    let grows = "n=$(cat n); echo $((n * 10)) > n; echo $n";
+    let commands =
+        format!("commands:\n  - {{ name: grows, run: '{grows}', shell: true, setup: 'echo 1 > n' }}\n  - 'true'\n");
+    let place = place(&commands);
+    let said = place.run(&["x.yaml"]).expect_code(0).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("outputs The output of grows differs between executions: "), "{said}");
+    assert!(said.contains("and true prints 0 B: do they do the same work?"), "{said}");
+}
+
+#[test]
+fn a_command_has_ended_when_its_process_has_whoever_keeps_its_output() {
+    let commands = "commands:\n  - { name: leaves, run: 'sleep 1000 & echo done', shell: true }\n  \
+        - { name: writes, run: 'yes & echo done', shell: true }\n  - { name: closes, run: 'exec >&-', shell: true }\n  \
+        - { name: binary, run: 'head -c 300000 /dev/urandom', shell: true }";
+    let (_place, record) = measured(commands);
+    let printed = |cell: usize| {
+        let of_cell = record.runs.iter().filter(|run| run.cell == record.manifest.plan.cells[cell].id);
+        of_cell.filter_map(|run| run.data.metrics.get("stdout_bytes").copied()).collect::<Vec<f64>>()
+    };
+    assert!(!printed(0).is_empty() && printed(0).iter().all(|bytes| *bytes == 5.0));
+    assert!(printed(2).iter().all(|bytes| *bytes == 0.0) && printed(3).iter().all(|bytes| *bytes == 300_000.0));
+}
+
+#[test]
+fn what_was_measured_into_the_void_is_not_compared_with_what_went_into_a_pipe() {
+    let (place, _) = measured("commands: 'true'");
+    let mut older: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    older["provenance"]["frame"].as_object_mut().unwrap().remove("stdout").expect("it is told");
+    place.write("older/results.json", &older.to_string());
+    let done = place.run(&["diff", "older/results.json", "reports/x/results.json"]).expect_code(0);
+    assert!(done.stdout.contains("stdout"), "{}", done.stdout);
+    assert!(!done.stdout.contains("undecided"), "{}", done.stdout);
+}
+
+#[test]
 fn ab_is_a_specification_that_can_be_kept() {
     let place = Workplace::new();
-    let export = ["ab", "--name", "old", "true", "false", "--prepare", "sync", "--export-spec", "experiments/t.yaml"];
+    let export = [
+        "ab",
+        "--name",
+        "old",
+        "true",
+        "false",
+        "--prepare",
+        "sync",
+        "--stdout",
+        "null",
+        "--export-spec",
+        "experiments/t.yaml",
+    ];
     place.run(&export).expect_code(0);
     check_snapshot("ab_specification", &place.read("experiments/t.yaml"));
     place.run(&["validate", "experiments/t.yaml"]).expect_code(0);
@@ -142,6 +208,9 @@ fn ab_compares_and_writes_nothing_but_its_record() {
     let results: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(results["method"]["backend"], "commands");
     assert_eq!(results["cells"].as_array().map(Vec::len), Some(2));
+    let judged: Vec<&str> =
+        results["comparisons"].as_array().unwrap().iter().filter_map(|row| row["metric"].as_str()).collect();
+    assert!(judged.contains(&"latency") && judged.contains(&"cpu_time"), "{judged:?}");
 }
 
 #[test]

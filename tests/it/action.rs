@@ -62,30 +62,183 @@ fn run(place: &Workplace, step_name: &str, environment: &[(&str, &str)]) -> Done
     Done::from(command.envs(environment.iter().copied()).output().unwrap())
 }
 
+/// What the steps of a pull request's job see, and the key of the job.
+const SIDES: [(&str, &str); 6] = [
+    ("BASE", "HEAD~1"),
+    ("BUDGET", "1m"),
+    ("ARGUMENTS", "--experiment x"),
+    ("OUTPUT", "report"),
+    ("NUMBER", "7"),
+    ("KEY", "perf-py3.12"),
+];
+
+const COMMENT: [(&str, &str); 3] = [("REPO", "o/r"), ("NUMBER", "7"), ("OUTPUT", "report")];
+
 #[test]
 fn the_action_measures_comments_and_fails_where_the_gate_does() {
     let place = repository();
-    run(&place, "install", &[("PERFRUN", "a wheel.whl")]).expect_code(0);
-    assert_eq!(place.read("pipx"), "install a wheel.whl\n");
-    let sides =
-        [("BASE", "HEAD~1"), ("BUDGET", "1m"), ("ARGUMENTS", "--experiment x"), ("OUTPUT", "report"), ("NUMBER", "7")];
-    run(&place, "measure both sides", &sides).expect_code(0);
+    run(&place, "measure both sides", &SIDES).expect_code(0);
     assert_eq!(place.read("outputs"), "code=4\n");
     assert_eq!(place.read("report/number"), "7\n");
-    assert!(place.read("summary").contains("slower"), "{}", place.read("summary"));
     run(&place, "gate", &[("CODE", "4")]).expect_code(4);
     run(&place, "gate", &[("CODE", "0")]).expect_code(0);
     run(&place, "gate", &[("CODE", "")]).expect_code(2);
-    let comment = [("REPO", "o/r"), ("NUMBER", "7"), ("OUTPUT", "report")];
-    run(&place, "comment", &comment).expect_code(0);
-    assert!(place.read("gh").contains("--method POST repos/o/r/issues/7/comments -F body=@report/diff.md"));
-    // The comment with the same first line is kept up to date.
-    let first = place.read("report/diff.md").lines().next().unwrap().to_owned();
-    let known = format!("12\\tanother comment\\n34\\t{first}\\n");
-    run(&place, "comment", &[&comment[..], &[("KNOWN", &known)]].concat()).expect_code(0);
+    run(&place, "comment", &COMMENT).expect_code(0);
+    assert!(place.read("gh").contains("--method POST repos/o/r/issues/7/comments -F body=@report/comment.md"));
+    // The comment of this job is kept up to date, and that of another one left alone.
+    let known = "12\\tanother comment\\n23\\t<!-- perfrun perf-py3.13 -->\\n34\\t<!-- perfrun perf-py3.12 -->\\n";
+    run(&place, "comment", &[&COMMENT[..], &[("KNOWN", known)]].concat()).expect_code(0);
     assert!(place.read("gh").contains("--method PATCH repos/o/r/issues/comments/34 "), "{}", place.read("gh"));
-    // Nothing was measured, so there is nothing to say.
-    run(&place, "comment", &[("REPO", "o/r"), ("NUMBER", "7"), ("OUTPUT", "nowhere")]).expect_code(0);
+}
+
+/// Makes the second commit what `change` writes.
+fn repository_with(base: &[(&str, &str)], change: &[(&str, &str)]) -> Workplace {
+    let place = repository();
+    std::fs::remove_dir_all(place.path(".git")).unwrap();
+    std::fs::remove_dir_all(place.path("experiments")).unwrap();
+    git(&place, &["init", "-q", "-b", "main"]);
+    for files in [base, change] {
+        files.iter().for_each(|(name, text)| place.write(name, text));
+        git(&place, &["add", "--all", "--", "."]);
+        git(&place, &["commit", "-q", "-m", "a"]);
+    }
+    place
+}
+
+/// Everything that a job leaves tells the same, whatever became of it.
+#[test]
+fn summary_comment_artifact_and_exit_code_agree() {
+    let slower = SPEC.replace("scale: 1.0", "scale: 1.3");
+    let noisy = SPEC.replace("run_sd: 0.5%", "run_sd: 40%").replace("models", "runs: 5\nmodels");
+    let noisier = noisy.replace("scale: 1.0", "scale: 1.06");
+    let (spec, readme) = ("experiments/x.yaml", "README.md");
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&str, Files<'_>, Files<'_>, Option<i32>); 5] = [
+        ("the first pull request", &[(readme, "a")], &[(spec, SPEC)], Some(0)),
+        ("documentation", &[(spec, SPEC), (readme, "a")], &[(readme, "b")], Some(0)),
+        ("slower", &[(spec, SPEC)], &[(spec, &slower)], Some(4)),
+        ("undecided", &[(spec, &noisy)], &[(spec, &noisier)], None),
+        ("broken", &[(spec, SPEC)], &[(spec, "modles: [one]\n")], Some(4)),
+    ];
+    for (case, base, change, expected) in cases {
+        let place = repository_with(base, change);
+        run(&place, "measure both sides", &SIDES).expect_code(0);
+        let code: i32 = place.read("outputs").trim().strip_prefix("code=").unwrap().parse().unwrap();
+        assert!(expected.is_none_or(|expected| code == expected), "{case}: {code}");
+        run(&place, "gate", &[("CODE", &code.to_string())]).expect_code(code);
+        run(&place, "comment", &COMMENT).expect_code(0);
+        assert!(place.read("gh").contains("-F body=@report/comment.md"), "{case}: nothing is commented");
+        let comment = place.read("report/comment.md");
+        let diff = place.read("report/diff.md");
+        assert!(
+            comment.starts_with("<!-- perfrun perf-py3.12 -->\n") && comment.contains(diff.trim_end()),
+            "{case}: {comment}"
+        );
+        let headline = diff.lines().find(|line| !line.is_empty() && !line.starts_with("<!--")).unwrap_or_default();
+        let summary = place.read("summary");
+        assert!(!headline.is_empty() && summary.contains(headline), "{case}: {headline} / {summary}");
+    }
+}
+
+#[test]
+fn what_could_not_be_compared_is_told_in_place_of_what_was_before() {
+    let place = repository();
+    place.write("report/diff.md", "of another push");
+    std::fs::remove_file(place.path("bin/perfrun")).unwrap();
+    place.write("bin/perfrun", "#!/bin/bash\nkill -KILL $$\n");
+    assert!(Command::new("chmod").arg("+x").arg(place.path("bin/perfrun")).status().unwrap().success());
+    run(&place, "measure both sides", &SIDES).expect_code(0);
+    assert_eq!(place.read("outputs"), "code=137\n");
+    run(&place, "comment", &COMMENT).expect_code(0);
+    let told = "perfrun compared nothing: exit code 137, and the job's log has the reason.\n";
+    assert_eq!(place.read("summary"), told);
+    assert!(place.read("report/comment.md").contains(told), "{}", place.read("report/comment.md"));
+    assert!(place.read("gh").contains("--method POST"));
+}
+
+#[test]
+fn a_job_is_told_from_others_by_what_names_of_artifacts_may_hold() {
+    let place = Workplace::new();
+    for (key, told) in [
+        ("perf null", "perf"),
+        ("perf {\n  \"os\": \"ubuntu-24.04\",\n  \"python\": 3\n}", "perf-os-ubuntu-24.04-python-3"),
+        (" a/b:c*\"d\n", "a-b-c-d"),
+    ] {
+        place.write("outputs", "");
+        run(&place, "key", &[("KEY", key)]).expect_code(0);
+        assert_eq!(place.read("outputs"), format!("key={told}\n"));
+    }
+}
+
+/// What pipx was asked for; with these inputs, and perfrun on the path or not.
+fn installed(wheel: &str, sha256: &str, is_on_path: bool) -> (i32, String) {
+    let place = repository();
+    place.write("a wheel.whl", "bytes");
+    if !is_on_path {
+        std::fs::remove_file(place.path("bin/perfrun")).unwrap();
+    }
+    let done = run(&place, "install", &[("WHEEL", wheel), ("SHA256", sha256)]);
+    (done.code, std::fs::read_to_string(place.path("pipx")).unwrap_or(done.stdout))
+}
+
+#[test]
+fn perfrun_is_installed_from_known_bytes_or_not_at_all() {
+    const BYTES: &str = "277089d91c0bdf4f2e6862ba7e4a07605119431f5d13f726dd352b06f1b206a9";
+    let (code, asked) = installed("a wheel.whl", BYTES, false);
+    assert!(code == 0 && asked.starts_with("install --force /") && asked.ends_with("/a wheel.whl\n"), "{asked}");
+    let (code, said) = installed("a wheel.whl", &BYTES.replace('2', "3"), false);
+    assert!(code == 2 && said.contains("::error::a wheel.whl is not the wheel with this sha256"), "{said}");
+    for (wheel, sha256) in [("a wheel.whl", ""), ("", BYTES), ("a wheel.whl", "12"), ("a wheel.whl", "-")] {
+        assert_eq!(installed(wheel, sha256, true).0, if wheel.is_empty() { 0 } else { 2 }, "{wheel} {sha256}");
+        assert_eq!(installed(wheel, sha256, false).0, 2, "{wheel} {sha256}");
+    }
+    assert_eq!(installed("", "", true), (0, String::new()), "it is there");
+}
+
+/// Whether a line installs or starts the project that an index has under the name.
+fn installs_by_name(line: &str) -> bool {
+    let words = line.split(|letter: char| letter.is_whitespace() || "`'\"(),;".contains(letter));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let is_name = |word: &&str| {
+        word.strip_prefix("perfrun")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '=', '<', '>', '~', '@']))
+    };
+    words.iter().enumerate().any(|(at, word)| {
+        let tool =
+            words[..at].iter().rev().take(3).any(|it| ["pip", "pip3", "pipx", "uv", "conda", "cargo"].contains(it));
+        let asks = *word == "uvx" || tool && ["install", "add", "run"].contains(word);
+        // Cargo runs what is in the tree.
+        let is_cargo_run = *word == "run" && words[..at].contains(&"cargo");
+        let next = words[at + 1..].iter().find(|word| !word.starts_with('-'));
+        asks && !is_cargo_run && next.is_some_and(is_name)
+    })
+}
+
+/// perfrun is at no index: whoever registers the name would run on the machines of all who install it so.
+#[test]
+fn nothing_installs_perfrun_by_its_name() {
+    for wrong in [
+        "pip install perfrun",
+        "run: pipx install --force 'perfrun[wandb]'",
+        "python3 -m pip install perfrun==1",
+        "uvx perfrun",
+    ] {
+        assert!(installs_by_name(wrong), "{wrong}");
+    }
+    for right in
+        ["pip install dist/perfrun-*.whl", "cargo install --locked --path .", "pip install onnxruntime perfrun.whl"]
+    {
+        assert!(!installs_by_name(right), "{right}");
+    }
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let names = String::from_utf8(listed.stdout).unwrap();
+    let others = |name: &&str| !name.is_empty() && *name != "tests/it/action.rs" && !name.starts_with("reports/");
+    let found = names.split('\0').filter(others).filter_map(|name| {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).ok()?;
+        let line = text.lines().find(|line| installs_by_name(line))?;
+        Some(format!("{name}: {line}"))
+    });
+    assert_eq!(found.collect::<Vec<_>>(), Vec::<String>::new());
 }
 
 #[test]
@@ -113,7 +266,7 @@ fn the_action_and_the_workflows_of_guides_pass_actionlint() {
         })
         .collect();
     let workflow = format!(
-        "on:\n  workflow_dispatch:\n    inputs:\n{}jobs:\n  it:\n    runs-on: ubuntu-latest\n    steps:\n{steps}",
+        "on:\n  workflow_dispatch:\n    inputs:\n{}jobs:\n  it:\n    runs-on: ubuntu-latest\n    strategy:\n      matrix: {{ python: [3] }}\n    steps:\n{steps}",
         inputs.collect::<String>()
     );
     assert_eq!(crate::submit::lint(module, &workflow), "", "{workflow}");

@@ -64,6 +64,7 @@ fn run_model_with(
     let launch = Launch {
         program: Launch::own_worker(env!("CARGO_BIN_EXE_perfrun").as_ref()),
         offers_socket: false,
+        shares_stderr: false,
         wrap: Vec::new(),
         env: Default::default(),
         padding: 0,

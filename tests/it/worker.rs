@@ -34,6 +34,7 @@ fn script(place: &Workplace, text: &str) -> Launch {
     Launch {
         program: vec!["worker".into()],
         offers_socket: false,
+        shares_stderr: false,
         wrap: vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
         env: Default::default(),
         padding: 0,

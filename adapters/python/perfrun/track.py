@@ -347,7 +347,7 @@ def _client(name: str) -> Any:
     except Exception as error:  # Incompatible packages raise any type.
         if getattr(error, "name", None) != name:
             problem = f"{name} cannot be imported in {sys.executable}: {type(error).__name__}: {_line(error)}"
-    raise Problem(problem, f"pip install 'perfrun[{name}]', or {sys.executable} -m pip install {name}")
+    raise Problem(problem, f"{sys.executable} -m pip install {name}")
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ pub use axis::{Axis, Entry, OnAxis};
 pub use axis_map::{AxisMap, Coordinates, Point, fields_schema, telling_axes};
 pub use backend::Backend;
 pub use calibrate::calibration;
-pub use command::Command;
+pub use command::{Command, Stdout};
 pub use compiled::CompiledSelector;
 pub use dataset::{AccuracyMetric, Dataset};
 pub use entries::Entries;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use experiment::{Axis, Coordinates, Experiment, InputPoint, Measure, Runtime, Variant};
+use experiment::{Axis, Coordinates, Experiment, InputPoint, Measure, Model, Runtime, Stdout, Variant};
 use files::digest;
 
 /// The first 8 bytes of SHA-256 over a cell's names; printed as 16 hex digits.
@@ -92,7 +92,13 @@ impl JsonSchema for CellId {
 ///
 /// Defaults are left out so that a new key with a default changes no definition. The experiment's paths are to be
 /// relative, or a definition would be that of one machine.
-pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint, runtime: Option<&Runtime>) -> String {
+pub fn definition(
+    experiment: &Experiment,
+    model: &Model,
+    variant: &Variant,
+    input: &InputPoint,
+    runtime: Option<&Runtime>,
+) -> String {
     // A trace is its hash: gaps by the thousand would be hashed for every cell.
     let measure = Measure { trace: None, ..experiment.measure };
     let unnamed = Variant { name: variant.name.clone(), ..Variant::default() };
@@ -115,6 +121,10 @@ pub fn definition(experiment: &Experiment, variant: &Variant, input: &InputPoint
     }
     if let Some(load) = &input.load {
         settings["input"]["load"] = to_value(load);
+    }
+    // Of a command how it is measured; what it is stands in a fact of its own.
+    if let Some(command) = model.command.as_ref().filter(|command| command.stdout != Stdout::default()) {
+        settings["stdout"] = to_value(&command.stdout);
     }
     if let Some(runtime) = runtime {
         let unnamed = Runtime { name: runtime.name.clone(), ..Runtime::default() };
@@ -202,7 +212,13 @@ mod tests {
         let spec = spec::parse("x.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
         let experiment = &spec.experiment;
         let of = |runtime: Option<Runtime>| {
-            definition(experiment, &experiment.variants[0], &experiment.inputs[0], runtime.as_ref())
+            definition(
+                experiment,
+                &experiment.models[0],
+                &experiment.variants[0],
+                &experiment.inputs[0],
+                runtime.as_ref(),
+            )
         };
         let runtime = |name: &str, version: &str| Runtime {
             name: name.to_owned(),
@@ -212,6 +228,18 @@ mod tests {
         assert_eq!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("b", "1.31.1"))));
         assert_ne!(of(Some(runtime("a", "1.31.1"))), of(Some(runtime("a", "1.30.0"))));
         assert_ne!(of(Some(runtime("a", "1.31.1"))), of(None));
+    }
+
+    #[test]
+    fn a_definition_says_where_output_goes_unless_nowhere() {
+        let of = |stdout: &str| {
+            let text = format!("commands: {{ run: x, setup: x, stdout: {stdout} }}");
+            let experiment =
+                spec::parse("x.yaml", &text, std::path::Path::new("."), &[]).expect("a valid spec").experiment;
+            definition(&experiment, &experiment.models[0], &experiment.variants[0], &experiment.inputs[0], None)
+        };
+        assert_ne!(of("null"), of("pipe"));
+        assert_ne!(of("pipe"), of("x.txt"));
     }
 
     #[test]

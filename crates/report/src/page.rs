@@ -18,6 +18,7 @@ mod metrics;
 mod notices;
 mod outputs;
 mod pivots;
+mod printed;
 mod profile;
 mod reader;
 mod said;

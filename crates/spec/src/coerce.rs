@@ -41,6 +41,8 @@ fn scalar(scalar: &Scalar, shapes: &[&'static Value]) -> Value {
     let wants_text = if stays_number { shapes.iter().any(is_free) } else { wants("string") };
     let text = || Value::String(scalar.text.clone());
     match scalar.kind {
+        // The word, where words are wanted that have it among them.
+        ScalarKind::Null if scalar.text == "null" && shapes.iter().any(|shape| schema::names(shape, "null")) => text(),
         ScalarKind::Null => Value::Null,
         ScalarKind::Text => text(),
         _ if wants_text => text(),

@@ -10,6 +10,8 @@ use std::panic::{self, PanicHookInfo};
 use std::path::Path;
 use std::sync::mpsc;
 
+use rustix::fs::{FileType, fstat};
+
 use super::expected::ExpectedAnswers;
 use super::lines::{NODES_IN_LINE, SAMPLES_IN_LINE, read_line, too_long};
 use super::loaded::Loaded;
@@ -50,11 +52,15 @@ pub fn serve() -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps descriptor 1's pipe for the protocol and points descriptor 1 at standard error.
+/// Keeps descriptor 1's pipe for the protocol and points descriptor 1 at standard error. Where descriptor 0 is a socket,
+/// answers go there too, and descriptor 1 is what commands inherit.
 fn separate_protocol_from_standard_output() -> io::Result<File> {
-    let pipe = rustix::io::dup(rustix::stdio::stdout())?;
+    let is_socket = FileType::from_raw_mode(fstat(rustix::stdio::stdin())?.st_mode) == FileType::Socket;
+    let pipe = rustix::io::dup(if is_socket { rustix::stdio::stdin() } else { rustix::stdio::stdout() })?;
     rustix::io::fcntl_setfd(&pipe, rustix::io::FdFlags::CLOEXEC)?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    if !is_socket {
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    }
     Ok(File::from(pipe))
 }
 

@@ -30,6 +30,9 @@ pub struct Launch {
     /// Whether it is offered a socket for the messages, so that its standard input and output are its own. It may answer on
     /// either.
     pub offers_socket: bool,
+    /// Whether its standard output is perfrun's standard error, for commands that inherit it. Its standard input is then a
+    /// socket, on which messages go both ways.
+    pub shares_stderr: bool,
     /// Command in front of it.
     pub wrap: Vec<String>,
     /// Environment variables of the variant.
@@ -98,6 +101,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let shared = launch.shares_stderr.then(|| share_stderr(&mut command)).transpose().map_err(in_pipe)?;
         let socket = launch.offers_socket.then(|| offer_socket(&mut command)).transpose().map_err(in_pipe)?;
         let mut group = Group::start(&mut command).map_err(|error| {
             let kind = match error.kind() {
@@ -108,14 +112,25 @@ impl Process {
         })?;
         // The worker's end of the socket is the worker's alone.
         drop(command);
+        let stderr = group.child.stderr.take().ok_or_else(missing)?;
+        let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
+        debug!("worker {} is `{}`", group.child.id(), command_line(&words));
+        if let Some(socket) = shared {
+            let (input, output) = (socket.try_clone().map_err(in_pipe)?, Output::Socket(socket));
+            return Ok(Process {
+                group,
+                input: Some(Input::Socket(input)),
+                output,
+                prints: None,
+                undecided: None,
+                log,
+            });
+        }
         let stdin = group.child.stdin.take().ok_or_else(missing)?;
         // A worker that never reads must not keep perfrun waiting where no clock and no interrupt is looked at.
         let flags = fcntl_getfl(&stdin).map_err(|error| in_pipe(error.into()))?;
         fcntl_setfl(&stdin, flags | OFlags::NONBLOCK).map_err(|error| in_pipe(error.into()))?;
         let stdout = group.child.stdout.take().ok_or_else(missing)?;
-        let stderr = group.child.stderr.take().ok_or_else(missing)?;
-        let log = Log::of(stderr).map_err(|error| internal("the worker's log", error))?;
-        debug!("worker {} is `{}`", group.child.id(), command_line(&words));
         Ok(match socket {
             None => {
                 let (input, output) = (Some(Input::Pipe(stdin)), Output::Pipe(stdout));
@@ -214,6 +229,14 @@ fn is_answer(line: &[u8]) -> bool {
     let is_greeting =
         || line.trim_ascii_start().starts_with(b"{") && line.windows(7).any(|letters| letters == b"\"hello\"");
     serde_json::from_slice::<Answer>(line).is_ok() || is_greeting()
+}
+
+/// Gives the worker perfrun's standard error to print to, and a socket as its standard input, of which this is the other end.
+fn share_stderr(command: &mut std::process::Command) -> io::Result<UnixStream> {
+    let (ours, its) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    command.stdin(OwnedFd::from(its)).stdout(rustix::stdio::stderr().try_clone_to_owned()?);
+    Ok(ours)
 }
 
 /// One end of a socket of which the worker has the other.

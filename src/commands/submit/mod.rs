@@ -125,6 +125,9 @@ fn check(arguments: &SubmitArgs, engine: Engine) -> Result<(), Error> {
     {
         return Err(Error::refused(format!("{name} is empty"), "name one, or leave the option out"));
     }
+    if arguments.wheel.is_some() && engine != Engine::Github {
+        return Err(Error::refused("--wheel is for GitHub", "leave it out"));
+    }
     if engine == Engine::Kubernetes {
         printed::check(arguments)?;
     }
@@ -381,7 +384,7 @@ fn print_for(
     let work = work(spec, place, loaded, arguments);
     let job = new_job(loaded, work, planned, String::new());
     let text = match engine {
-        Engine::Github => printed::github(&job, arguments),
+        Engine::Github => printed::github(&job, arguments)?,
         Engine::Kubernetes | Engine::Slurm => printed::kubernetes(&job, arguments)?,
     };
     super::print(ui, &text)

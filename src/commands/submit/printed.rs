@@ -177,8 +177,44 @@ fn pod(command: &str, arguments: &SubmitArgs) -> Value {
     pod
 }
 
+/// The lines of a script that installs perfrun from a wheel of known bytes: whoever registers its name at an index must not
+/// run on anybody's machine.
+///
+/// # Errors
+///
+/// No wheel, or one that no line of a script can name.
+fn install(arguments: &SubmitArgs) -> Result<String, Error> {
+    if let Some(program) = &arguments.program {
+        return Err(Error::refused(
+            format!("`--program {program}` has no effect for GitHub"),
+            "name a wheel: `--wheel`",
+        ));
+    }
+    let Some((wheel, sha256)) = arguments.wheel.as_ref().zip(arguments.sha256.as_ref()) else {
+        let help =
+            "name a wheel by `--wheel` and `--sha256`; a release has both, and `bash packaging/wheel.sh` makes one";
+        return Err(Error::refused("GitHub's machines have no perfrun", help));
+    };
+    let name = wheel.rsplit('/').next().unwrap_or_default();
+    let is_within = |letter: char| letter.is_ascii_alphanumeric() || "-._~:/%+@".contains(letter);
+    if !name.ends_with(".whl") || wheel.starts_with('-') || !wheel.chars().all(is_within) {
+        let help = "an https address or a path that ends with `.whl`, without spaces and quotes";
+        return Err(Error::refused(format!("`--wheel {wheel}` is no wheel"), help));
+    }
+    let (fetch, file) = match wheel.split_once("://") {
+        Some(("https", _)) => (format!("curl --proto =https -fsSLo {name} {wheel}\n          "), name),
+        Some(_) => return Err(Error::refused(format!("`--wheel {wheel}` is not an https address"), "use https")),
+        None => (String::new(), wheel.as_str()),
+    };
+    Ok(format!("{fetch}echo '{sha256}  {file}' | sha256sum --check --strict\n          pipx install ./{file}"))
+}
+
 /// A workflow that measures the shards and merges them.
-pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> String {
+///
+/// # Errors
+///
+/// Nothing that installs perfrun.
+pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> Result<String, Error> {
     let of = job.planned.len();
     let shards: Vec<String> = (1..=of).map(|shard| shard.to_string()).collect();
     let limit = arguments.array_limit.map(|limit| format!("      max-parallel: {limit}\n")).unwrap_or_default();
@@ -186,12 +222,12 @@ pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> String {
         job.planned.iter().filter_map(|planned| planned.expected_ns).map(|time| time.0 / 60_000_000_000).max();
     let minutes = 2 * longest.unwrap_or(0) + EXTRA_MINUTES;
     let install = format!(
-        "      - uses: actions/checkout@v5\n        with: {{ lfs: true }}\n      - run: pipx install {}\n",
-        reading::shell::word(arguments.program.as_deref().unwrap_or("perfrun"))
+        "      - uses: actions/checkout@v5\n        with: {{ lfs: true }}\n      - run: |\n          {}\n",
+        install(arguments)?
     );
     // What would be an expression of GitHub's stays text.
     let run = run_words(job).join(" ").replace("${{", "${{ '${{' }}");
-    format!(
+    Ok(format!(
         "# {of} shards of {name}, each in a job, and a job that merges them. Hosted runners differ from job to job: cells are\n\
          # compared within a shard, and each device carries its machine where there are several.\n\
          name: {title}\non: workflow_dispatch\npermissions:\n  contents: read\njobs:\n  shard:\n    runs-on: ubuntu-24.04\n    \
@@ -205,5 +241,5 @@ pub(super) fn github(job: &Job, arguments: &SubmitArgs) -> String {
         name = job.experiment,
         title = yaml::scalar(&format!("perfrun {}", job.experiment)),
         shards = shards.join(", "),
-    )
+    ))
 }

@@ -27,6 +27,10 @@ pub struct AbArgs {
     /// Shell command once before anything is measured.
     #[arg(short, long, value_name = "COMMAND")]
     pub setup: Option<String>,
+    /// Where standard output goes: `pipe` is read and counted, `null` is /dev/null, where grep and others do less, `inherit`
+    /// is standard error; else the name of a file, below `stdout/` in the record's folder [default: pipe].
+    #[arg(long, value_name = "WHERE")]
+    pub stdout: Option<String>,
     /// Run the commands by `sh -c`, for pipes, variables and `*`.
     #[arg(long)]
     pub shell: bool,

@@ -55,9 +55,15 @@ pub struct SubmitArgs {
     /// Folder for the jobs, on a file system that the nodes share [default: `.perfrun/jobs`].
     #[arg(long, value_name = "DIR")]
     pub stage: Option<PathBuf>,
-    /// perfrun on the nodes: a path, or for GitHub what pip installs [default: the path of this one; for GitHub `perfrun`].
+    /// Slurm: perfrun on the nodes [default: the path of this one].
     #[arg(long, value_name = "PROGRAM")]
     pub program: Option<String>,
+    /// GitHub: perfrun's wheel, an https address, such as that of a release, or a path in the repository.
+    #[arg(long, value_name = "WHEEL", requires = "sha256")]
+    pub wheel: Option<String>,
+    /// GitHub: SHA-256 of the wheel; a release has it in SHA256SUMS.
+    #[arg(long, value_name = "HASH", requires = "wheel", value_parser = sha256)]
+    pub sha256: Option<String>,
     /// Kubernetes: the image; it has perfrun on its path, and a shell.
     #[arg(long, value_name = "IMAGE", required_if_eq("to", "kubernetes"))]
     pub image: Option<String>,
@@ -92,6 +98,11 @@ pub struct SubmitArgs {
 pub struct NodeTypes {
     pub option: String,
     pub values: Vec<String>,
+}
+
+fn sha256(text: &str) -> Result<String, String> {
+    let is_hash = text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_hash { Ok(text.to_ascii_lowercase()) } else { Err("a SHA-256 has 64 hexadecimal digits".to_owned()) }
 }
 
 fn label(text: &str) -> Result<String, String> {

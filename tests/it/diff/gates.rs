@@ -7,7 +7,10 @@ use crate::support::{Done, Workplace};
 
 /// Gate of 5 % on latency, with so much noise from run to run.
 fn spec(run_sd: &str, rest: &str) -> String {
-    SPEC.replace("run_sd: 0.5%", &format!("run_sd: {run_sd}")) + "gate: [{ metric: latency, worse_by: 5%" + rest + " }]\n"
+    SPEC.replace("run_sd: 0.5%", &format!("run_sd: {run_sd}"))
+        + "gate: [{ metric: latency, worse_by: 5%"
+        + rest
+        + " }]\n"
 }
 
 /// What all outputs of one gate say: the headline, the outcome in JSON, failures and skipped cases, the exit code.
@@ -176,7 +179,10 @@ fn a_build_that_breaks_is_told_with_its_side_and_the_compilers_words() {
     let (headline, gate, cases, code) = outcome(&repository, &["before...HEAD", "--remeasure"]);
     assert_eq!((headline.as_str(), gate, code), ("gate failed. Nothing was measured", json!("failed"), 4));
     let (page, commit) = (repository.0.read("out/diff.md"), repository.git(&["rev-parse", "--short", "HEAD"]));
-    assert!(page.contains("tool.c:19: error: expected expression") && page.contains(&format!("in {commit}:")), "{page}");
+    assert!(
+        page.contains("tool.c:19: error: expected expression") && page.contains(&format!("in {commit}:")),
+        "{page}"
+    );
     assert!(cases.contains(r#"failures="1""#) && !page.contains("perfrun-scratch"), "{cases} {page}");
     assert!(repository.0.read("out/diff.junit.xml").contains("expected expression"));
     // Without a gate it is an error like any other.

@@ -139,6 +139,15 @@ metrics! {
     /// Samples before the counted ones.
     pub const WARMUP_SAMPLES = ("warmup_samples", "warm-up samples", Count, Neutral, Procedure, EachRun):
         "samples taken before the counted ones";
+    /// The most that a command prints.
+    pub const STDOUT = ("stdout_bytes", "output", Bytes, Neutral, Procedure, EachRun):
+        "what a command writes to standard output, the most of a run's counted executions; unknown with `stdout: null` and `inherit`";
+    /// The least.
+    pub const STDOUT_LEAST = ("stdout_least_bytes", "least output", Bytes, Neutral, Procedure, EachRun):
+        "the least of the same";
+    /// What reading it takes.
+    pub const STDOUT_READ = ("stdout_read_ns", "reading output", Nanoseconds, Neutral, Procedure, EachRun):
+        "time in which perfrun's own worker takes the output of a command out of the pipe, per execution, most of it while the command runs; taken off nothing";
     /// How precise a run was when it stopped.
     pub const PRECISION = ("precision_ratio", "precision within a run", Ratio, Neutral, Procedure, EachRun):
         "relative half-width of the interval of the run's median or mean, from the rule that stops sampling";

@@ -32,7 +32,7 @@ pub use rules::ComparisonRules;
 pub use withheld::Withheld;
 
 use crate::summary::Summary;
-use base::metric::{MetricReference, PEAK_RSS};
+use base::metric::{CPU_TIME, MetricReference, PEAK_RSS};
 use plan::Plan;
 use record::Manifest;
 
@@ -45,8 +45,9 @@ pub struct Judged {
     pub comparisons: Vec<Comparison>,
     /// The tails of the same pairs, where their runs have enough samples; no gate rests on them.
     pub tails: Vec<Comparison>,
-    /// The peak memory of the same pairs; no gate rests on it.
-    pub memory: Vec<Comparison>,
+    /// The peak memory of the same pairs, and of commands their CPU time, which other processes hardly change; no gate rests on
+    /// them.
+    pub resources: Vec<Comparison>,
     /// Whether the cells of a group differ at all, for groups of three and more.
     pub families: Vec<Family>,
     /// Identical arms against each other, in the order of the plan's controls.
@@ -86,13 +87,18 @@ pub fn judge(manifest: &Manifest, summary: &Summary) -> Judged {
     let unasked = |baseline, cell| compare_unasked(summary, baseline, cell, &terms);
     let comparisons = against_baseline(plan, &controls, unasked);
     let tails = tails(plan, summary, &terms, &controls);
-    let memory = against_baseline(plan, &controls, |baseline, cell| {
-        let is_alike = !summary.cells[baseline].has_another_batch(&summary.cells[cell]);
-        is_alike.then(|| compare_cells(summary, baseline, cell, MetricReference::of(&PEAK_RSS), &terms))?
+    let of_commands = manifest.experiment.backend.runs_commands().then_some(&CPU_TIME);
+    let judged_too = [Some(&PEAK_RSS), of_commands].into_iter().flatten();
+    let resources = judged_too.flat_map(|metric| {
+        against_baseline(plan, &controls, |baseline, cell| {
+            let is_alike = !summary.cells[baseline].has_another_batch(&summary.cells[cell]);
+            is_alike.then(|| compare_cells(summary, baseline, cell, MetricReference::of(metric), &terms))?
+        })
     });
+    let resources = resources.collect();
     let mut judged = Judged {
         tails,
-        memory,
+        resources,
         families: family::families(plan, summary),
         detectable_effect: control::detectable_effect(&controls, &comparisons, summary, manifest),
         comparisons,

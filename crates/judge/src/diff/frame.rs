@@ -11,8 +11,8 @@ pub(super) struct Frames<'a> {
     baseline: &'a Facts,
     candidate: &'a Facts,
     allowed: &'a [String],
-    /// What differs, by the names that decide it: a record has few inputs and devices and many cells.
-    known: HashMap<(String, String), Vec<String>>,
+    /// What differs, by the names that decide it: a record has few of these and many cells.
+    known: HashMap<[String; 3], Vec<String>>,
 }
 
 impl<'a> Frames<'a> {
@@ -23,7 +23,7 @@ impl<'a> Frames<'a> {
 
     /// The facts of the frame in which two cells of these names differ, without those that may.
     pub(super) fn differences(&mut self, names: &AxisMap<String>) -> Vec<String> {
-        let key = (names.input().to_owned(), names.device().to_owned());
+        let key = [names.model(), names.input(), names.device()].map(str::to_owned);
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }

@@ -32,7 +32,7 @@ pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Resul
     let latency = |cell: usize| Some(summary.cells.get(cell)?.metrics.get(LATENCY.name)?.estimate);
     let times = cell_times(manifest, latency);
     let references = remarks::other_references(manifest);
-    let comparisons = judged.comparisons.iter().chain(&judged.tails).chain(&judged.memory);
+    let comparisons = judged.comparisons.iter().chain(&judged.tails).chain(&judged.resources);
     let mut results = Results {
         format: FORMAT,
         experiment: manifest.experiment.name.clone(),

@@ -101,19 +101,24 @@ pub(super) fn columns(summary: &CellSummary, named: &[String]) -> BTreeMap<Strin
 
 /// How the cell was measured, and what its runs met.
 pub(super) fn environment(summary: &CellSummary) -> BTreeMap<String, Vec<f64>> {
-    let short = |spread: &Spread| {
-        let mut all: Vec<f64> = [spread.low, spread.median, spread.high].map(|number| to_digits(number, 3)).into();
+    // Of texts a byte more or less tells that they differ.
+    let is_exact = |name: &str| [metric::STDOUT.name, metric::STDOUT_LEAST.name].contains(&name);
+    let short = |name: &str, spread: &Spread| {
+        let mut all = vec![spread.low, spread.median, spread.high];
+        if !is_exact(name) {
+            all.iter_mut().for_each(|number| *number = to_digits(*number, 3));
+        }
         all.truncate(if all[0] == all[2] { 1 } else { 3 });
         all
     };
     // A damaged table may hold anything, and JSON has numbers alone.
     let is_number = |(_, values): &(String, Vec<f64>)| values.iter().all(|value| value.is_finite());
     let mut all: BTreeMap<String, Vec<f64>> =
-        summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(spread))).collect();
+        summary.findings.environment.iter().map(|(name, spread)| (name.clone(), short(name, spread))).collect();
     let is_told = |name: &str| kind(name) == Kind::Procedure && name != metric::CLOCK_RESOLUTION.name;
     for (name, metric) in summary.metrics.iter().filter(|(name, _)| is_told(name)) {
         let values: Vec<f64> = metric.per_run.iter().map(|(_, value)| *value).collect();
-        all.extend(Spread::of(&values).map(|spread| (name.clone(), short(&spread))));
+        all.extend(Spread::of(&values).map(|spread| (name.clone(), short(name, &spread))));
     }
     all.into_iter().filter(is_number).collect()
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::claims;
 use super::{Cell, Control, FILE, FORMAT, FrontierPlace, Results, format2};
@@ -14,6 +14,7 @@ use base::printable::printable;
 use base::quantity::Ratio;
 use plan::CellId;
 use reading::plain_file;
+use record::provenance::Provenance;
 use record::{Manifest, StoreError};
 
 /// Reads the file.
@@ -89,7 +90,8 @@ pub fn outline(path: &Path, text: &str, wanted: Wanted<'_>) -> Result<Results, S
         Cell { id, names, status, batch, codes, metrics, ..Cell::default() }
     };
     let cells = whole.cells.into_iter().map(cell).collect();
-    let Results { experiment, record, measured, provenance, .. } = whole;
+    let Results { experiment, record, measured, mut provenance, .. } = whole;
+    add_stdout(&mut provenance);
     let outline = Results { experiment, record, measured, provenance, cells, ..Results::empty() };
     if !wanted.claims {
         return Ok(outline);
@@ -104,12 +106,20 @@ fn checked(path: &Path, mut results: Results) -> Result<Results, StoreError> {
         Some(reason) => Err(StoreError::DamagedReport { path: path.to_owned(), reason }),
         None => {
             leave_out_rows_without_cells(&mut results);
+            add_stdout(&mut results.provenance);
             results.controls = results.controls.into_iter().map(Control::judged_again).collect();
             // Those of a file are what another program may have changed.
             results.claims = claims::claims(&results);
             Ok(results)
         }
     }
+}
+
+/// Before there was a choice, the standard output of commands went to `/dev/null`.
+fn add_stdout(provenance: &mut Provenance) {
+    let Some(commands) = provenance.subject.get("commands").and_then(Value::as_array) else { return };
+    let rows = commands.iter().map(|command| json!({ "model": command["name"], "to": "null" }));
+    provenance.frame.entry("stdout".to_owned()).or_insert(rows.collect());
 }
 
 /// The first thing that no perfrun writes: an invalid name, a margin or confidence outside of 0 to 1, a cell that is listed

@@ -22,7 +22,7 @@ use worker::measure;
 
 use values::{
     boundary, commands, datasets, default_threads, files, gpu_setup, gpus, idle_watts, input_files, inputs, memory_gib,
-    models, plugins, quota, runtimes, specification,
+    models, plugins, quota, runtimes, specification, stdout,
 };
 
 /// What a difference in a fact means for a comparison.
@@ -126,6 +126,7 @@ pub const FIELDS: &[Field] = &[
     of("default_threads", Frame, default_threads, "threads of cells whose variant does not set them; absent where every variant does"),
     of("inputs", Frame, inputs, "each input: dimensions, shapes, values, SHA-256 of its file").by("name"),
     of("design", Frame, |manifest| json!(manifest.experiment.measure.design), "how runs are laid out in time"),
+    of("stdout", Frame, stdout, "where each command's standard output goes: `null`, `pipe`, `inherit` or a file; absent with models").by("model"),
     of("cache", Frame, |manifest| json!(manifest.experiment.measure.cache), "what caches hold when a sample begins"),
     of("boundary", Frame, boundary, "where tensors are when the clock starts and ends: `device` or `host`; absent on the CPU, where both are the same"),
     of("gpus", Frame, gpus, "each GPU that was measured on: device, name, memory in GiB, power limit in W, whether it is divided (MIG) and corrects errors (ECC); absent without one").by("device"),

@@ -67,6 +67,12 @@ pub(super) fn commands(manifest: &Manifest) -> Value {
     if rows.is_empty() { Value::Null } else { Value::from(rows) }
 }
 
+pub(super) fn stdout(manifest: &Manifest) -> Value {
+    let of = |model: &Model| Some(json!({ "model": model.name, "to": model.command.as_ref()?.stdout.to_string() }));
+    let rows: Vec<Value> = manifest.experiment.models.iter().filter_map(of).collect();
+    if rows.is_empty() { Value::Null } else { Value::from(rows) }
+}
+
 pub(super) fn models(manifest: &Manifest) -> Value {
     let plan = &manifest.plan;
     let model = |(name, file): (&String, &Option<ModelFile>)| {

@@ -85,7 +85,9 @@ pub fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     let scale = scale(Unit::Bytes, [value]);
     let scaled = value / scale.factor;
-    format!("{} {}", fixed(scaled, significant_decimals(scaled, 3).clamp(0, 2)), scale.unit)
+    // There are no parts of a byte.
+    let decimals = if scale.factor > 1.0 { significant_decimals(scaled, 3).clamp(0, 2) } else { 0 };
+    format!("{} {}", fixed(scaled, decimals), scale.unit)
 }
 
 /// `20 ms`, `1.5`, `512 MiB`: a value that somebody wrote, in the fitting unit, with at most four significant digits.

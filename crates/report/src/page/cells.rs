@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::TableColumn;
-use super::{Reader, outputs};
+use super::{Reader, judged, outputs};
 use crate::cause::conditional;
 use crate::format::{self, Column};
 use base::metric::{
@@ -13,7 +13,7 @@ use base::metric::{
     USER_TIME,
 };
 use experiment::Axis;
-use judge::results::{Cell, Comparison, Results, Status, beside};
+use judge::results::{Cell, Comparison, Results, Status};
 use quality::fidelity::OUTPUTS_DIFFER;
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
@@ -128,6 +128,7 @@ impl Shown<'_, '_> {
         let is_score = |metric: &MetricReference| score.is_some_and(|score| score.name == metric.metric.name);
         let mut facts: Vec<Known> = first.iter().map(|metric| self.metric(*metric, true)).collect();
         facts.extend(self.against());
+        facts.push(self.text("by CPU time", |cell| self.reader.by_cpu_time(cell.id).map(rounded_verdict)));
         facts.extend(more.iter().map(|metric| self.metric(*metric, false)));
         if !asked.iter().any(is_score) {
             facts.extend(score.map(|score| self.metric(MetricReference::of(score), false)));
@@ -148,17 +149,16 @@ impl Shown<'_, '_> {
             name if name == PEAK_RSS.name => self.cells.iter().any(lacks),
             name => [DEVICE_MEMORY.name, MODEL_SIZE.name].contains(&name),
         };
-        let processor = [&USER_TIME, &SYSTEM_TIME].map(|metric| has(metric).then(|| MetricReference::of(metric)));
+        let of_command = [&CPU_TIME, &USER_TIME, &SYSTEM_TIME].into_iter();
+        let of_command = of_command.filter(|metric| self.runs_commands() && has(metric)).map(MetricReference::of);
         let usual = [
-            processor[0],
-            processor[1],
             has_tail.then_some(p95),
             rate,
             has(&DEVICE_MEMORY).then_some(MetricReference::of(&DEVICE_MEMORY)),
             Some(MetricReference::of(&PEAK_RSS)),
             Some(MetricReference::of(&MODEL_SIZE)),
         ];
-        let usual = usual.into_iter().flatten().filter(|metric| !asked.contains(metric));
+        let usual = of_command.chain(usual.into_iter().flatten()).filter(|metric| !asked.contains(metric));
         facts
             .extend(usual.map(|metric| Known { is_first: is_first(metric.metric.name), ..self.metric(metric, false) }));
         let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));
@@ -249,9 +249,9 @@ impl Shown<'_, '_> {
         let texts = |cell: &&Cell| -> [String; 3] {
             match self.reader.against(cell).filter(|_| cell.estimate(&LATENCY).is_some()) {
                 Some(row) => {
-                    let cells = [Some(*cell), self.reader.cell(row.baseline)].into_iter().flatten();
-                    let has_load = row.is_judged() && beside(cells).is_some();
-                    let told = |text: String| conditional(text, has_load);
+                    let by = self.reader.decided_by_cpu_time(row).map(rounded_verdict);
+                    let by = by.map(|by| format!("; by CPU time {by}")).unwrap_or_default();
+                    let told = |text: String| conditional(text, judged::has_load(self.reader, row)) + &by;
                     let exact = told(format::speedup(row));
                     [exact.clone(), told(rounded_verdict(row)), exact]
                 }

@@ -117,7 +117,7 @@ pub(super) fn against(reader: &Reader<'_>) -> BTreeMap<String, Against> {
 }
 
 /// Whether most runs of a judged comparison met other load.
-fn has_load(reader: &Reader<'_>, row: &Comparison) -> bool {
+pub(super) fn has_load(reader: &Reader<'_>, row: &Comparison) -> bool {
     let cells = [reader.cell(row.cell), reader.cell(row.baseline)].into_iter().flatten();
     row.is_judged() && beside(cells).is_some()
 }
@@ -128,6 +128,10 @@ fn verdict(reader: &Reader<'_>, row: &Comparison) -> String {
     let told = match why_open(row) {
         Some(why) => format!("{word}: {why}"),
         None => word,
+    };
+    let told = match reader.decided_by_cpu_time(row) {
+        Some(by) => format!("{told}; CPU time: {}", format::verdict_of(by)),
+        None => told,
     };
     conditional(told, has_load(reader, row))
 }

@@ -84,6 +84,7 @@ pub(super) fn notices(reader: &Reader<'_>) -> Notices {
     let seen = seen(reader);
     let is_grave = seen.iter().any(|seen| seen.severity == Severity::Invalid);
     let (notes, warnings): (Vec<&Seen<'_>>, Vec<&Seen<'_>>) = seen.iter().partition(|it| it.severity == Severity::Info);
+    let printed = super::printed::sentences(reader);
     let view = |seen: Vec<&Seen<'_>>| seen.into_iter().map(|seen| seen.view(reader)).collect();
     Notices {
         partial: partial(reader),
@@ -96,8 +97,8 @@ pub(super) fn notices(reader: &Reader<'_>) -> Notices {
         is_grave,
         warnings: view(warnings),
         notes: view(notes),
-        differing: results.differing.len(),
-        remarks: results.differing.iter().chain(&results.remarks).cloned().collect(),
+        differing: results.differing.len() + printed.len(),
+        remarks: results.differing.iter().chain(&printed).chain(&results.remarks).cloned().collect(),
     }
 }
 

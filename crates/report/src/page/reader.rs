@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use base::metric::{ITEMS, MetricReference};
+use base::metric::{CPU_TIME, ITEMS, MetricReference};
 use base::wording::distinct;
 use experiment::Axis;
 use judge::results::{Cell, Comparison, Results};
@@ -86,6 +86,18 @@ impl<'a> Reader<'a> {
         if self.differing.is_empty() { cell.path() } else { cell.names.on(&self.differing) }
     }
 
+    /// A command against its baseline by CPU time.
+    pub(super) fn by_cpu_time(&self, cell: CellId) -> Option<&'a Comparison> {
+        self.results.compared_by(MetricReference::of(&CPU_TIME)).find(|row| row.cell == cell)
+    }
+
+    /// The same, where it decides what the time leaves open.
+    pub(super) fn decided_by_cpu_time(&self, row: &Comparison) -> Option<&'a Comparison> {
+        let is_open = row.metric == MetricReference::LATENCY && row.verdict.is_open();
+        let found = is_open.then(|| self.by_cpu_time(row.cell)).flatten();
+        found.filter(|by| by.is_judged() && !by.verdict.is_open())
+    }
+
     /// What is compared stands in items per second, of cells with different batches.
     pub(super) fn is_by_items(&self) -> bool {
         self.against.values().any(|row| row.metric == MetricReference::of(&ITEMS))
@@ -131,4 +143,34 @@ pub(crate) fn name_among(cells: &[&Cell], cell: &Cell) -> String {
     let differ = |axis: &Axis| cells.iter().any(|other| other.names[*axis] != cells[0].names[*axis]);
     let axes: Vec<Axis> = Axis::ALL.into_iter().filter(differ).collect();
     if axes.is_empty() { cell.names.variant().to_owned() } else { cell.names.on(&axes) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A comparison by a metric with this verdict.
+    fn row(metric: &str, verdict: &str) -> Comparison {
+        let reason = if verdict == "undecided" { "not_enough_data" } else { "beyond_margin" };
+        serde_json::from_value(json!({
+            "cell": "0000000000000001", "baseline": "0000000000000000", "metric": metric, "ratio": 1.1, "low": 0.9, "high": 1.3,
+            "confidence": 0.99, "blocks": 8, "margin": 0.02, "verdict": verdict, "reason": reason,
+        }))
+        .expect("a comparison")
+    }
+
+    #[test]
+    fn cpu_time_speaks_where_it_decides_what_time_leaves_open() {
+        let by = |time: &str, cpu_time: &str| {
+            let mut results = Results::empty();
+            results.comparisons = vec![row("latency", time), row("cpu_time", cpu_time)];
+            let reader = Reader::new(&results);
+            reader.decided_by_cpu_time(&results.comparisons[0]).map(|row| row.verdict.name())
+        };
+        assert_eq!(by("undecided", "better"), Some("better"));
+        assert_eq!(by("undecided", "equivalent"), Some("equivalent"));
+        assert_eq!(by("undecided", "undecided"), None);
+        assert_eq!(by("worse", "better"), None, "the time is decided");
+    }
 }

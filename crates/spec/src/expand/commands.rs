@@ -13,7 +13,7 @@ use crate::files::Depth;
 use crate::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
 use base::name::fitting_name;
 use base::quantity::Nanos;
-use experiment::{Command, Model, Stop, Warmup};
+use experiment::{Command, Model, Stdout, Stop, Warmup};
 use reading::nearest::nearest;
 use reading::shell;
 
@@ -33,7 +33,7 @@ pub(super) const STOP: Stop = Stop::Time { time: Nanos::from_millis(500), min_sa
 pub(super) fn are_measured(form: &ExperimentForm, check: &mut Check<'_>) -> bool {
     let [top, measure] = [DocumentPath::default(), DocumentPath::top("measure")];
     if !check.has(&top.key("commands")) {
-        for key in ["cwd", "setup", "prepare", "paths"].map(|key| top.key(key)) {
+        for key in ["cwd", "setup", "prepare", "paths", "stdout"].map(|key| top.key(key)) {
             refuse(&key, "goes with `commands`, and there are none", "leave it out", check);
         }
         if form.models.as_slice().is_empty() && !check.has(&top.key("models")) {
@@ -126,6 +126,7 @@ fn command(
             found.map_err(|problem| check.error(&place.key("input"), problem.message, problem.hint)).ok()
         }),
         exit_codes: own.exit_codes.clone(),
+        stdout: stdout(own, all, place, check),
         prepare: own.prepare.clone().or_else(|| all.prepare.clone()),
         setup: own.setup.clone().or_else(|| all.setup.clone()),
     };
@@ -140,6 +141,20 @@ fn command(
 pub(super) fn paths(form: &ExperimentForm, folder: &Path) -> Vec<PathBuf> {
     let of = |text: &String| std::path::absolute(folder.join(text)).unwrap_or_else(|_| folder.join(text));
     form.paths.as_slice().iter().map(of).collect()
+}
+
+/// Where its output goes; says where nothing would be there of what `metrics` are read from.
+fn stdout(own: &CommandForm, all: &ExperimentForm, place: &DocumentPath, check: &mut Check<'_>) -> Stdout {
+    let (place, text) = match &own.stdout {
+        Some(text) => (place.key("stdout"), Some(text)),
+        None => (DocumentPath::top("stdout"), all.stdout.as_ref()),
+    };
+    let stdout = text.map_or(Stdout::Pipe, |text| Stdout::of(&text.0));
+    if !all.metrics.0.is_empty() && matches!(stdout, Stdout::Null | Stdout::Inherit) {
+        let message = format!("`metrics` are read from standard output, which goes to `{stdout}`");
+        check.error(&place, message, "write `pipe`, or the name of a file".to_owned());
+    }
+    stdout
 }
 
 /// A folder that is written, if it is and is there.
@@ -251,6 +266,24 @@ mod tests {
         let models = read("setup: 'true'\ncommands: [\"a 'b c' $d *\", { run: [a, 'b c'] }]").expect("a valid spec");
         let words: Vec<_> = models.into_iter().filter_map(|model| Some(model.command?.words)).collect();
         assert_eq!(words, [vec!["a", "b c", "$d", "*"], vec!["a", "b c"]]);
+    }
+
+    #[test]
+    fn output_goes_into_a_pipe_unless_a_command_or_all_say_otherwise() {
+        let goes = |text: &str| -> Vec<String> {
+            let models = read(&format!("setup: 'true'\n{text}")).expect("a valid spec");
+            models.into_iter().filter_map(|model| Some(model.command?.stdout.to_string())).collect()
+        };
+        assert_eq!(goes("commands: [a, { run: b, stdout: null }]"), ["pipe", "null"]);
+        assert_eq!(
+            goes("commands: [a, { run: b, stdout: pipe }, { run: c, stdout: o.txt }]\nstdout: null"),
+            ["null", "pipe", "o.txt"]
+        );
+        let problems = |text: &str| read(text).expect_err("an invalid spec");
+        assert_eq!(problems("commands: 'true'\nstdout:"), ["`stdout` has no value; it must be a text"]);
+        assert_eq!(problems("commands: 'true'\nstdout: ../x"), ["`stdout` is `../x`, which cannot be a name"]);
+        let metrics = "commands: 'true'\nmetrics: { n: { unit: s } }\nstdout: inherit";
+        assert_eq!(problems(metrics), ["`metrics` are read from standard output, which goes to `inherit`"]);
     }
 
     #[test]

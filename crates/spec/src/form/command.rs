@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{Name, Setting, VARIABLE_PATTERN};
+use super::scalar::{Name, Setting, StdoutText, VARIABLE_PATTERN};
 use super::shorthand::{OneOrMany, Ordered, described};
 
 /// An entry of `commands`.
@@ -40,6 +40,8 @@ pub(crate) struct CommandForm {
     #[serde(default = "success")]
     #[schemars(length(min = 1), inner(range(min = 0, max = 255)))]
     pub(crate) exit_codes: Vec<i32>,
+    /// Where its standard output goes. Default: that of the experiment.
+    pub(crate) stdout: Option<StdoutText>,
     /// A shell command before every execution, outside the clock. Default: that of the experiment.
     pub(crate) prepare: Option<String>,
     /// A shell command once before anything is measured, in the same folder. Default: that of the experiment.
@@ -57,6 +59,7 @@ impl CommandForm {
             env: Ordered::default(),
             input: None,
             exit_codes: success(),
+            stdout: None,
             prepare: None,
             setup: None,
         }

@@ -47,7 +47,7 @@ pub(super) use range::{RangeError, RangeForm};
 pub(super) use runs::RunsForm;
 pub(super) use scalar::{
     ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name,
-    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, VARIABLE_PATTERN,
+    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, StdoutText, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
@@ -77,6 +77,10 @@ pub(super) struct ExperimentForm {
     /// changes, a report is out of date; where none does, `diff --remeasure` measures nothing. Default: every tracked file of
     /// the project that is not below `docs`, `reports` or `experiments`, nor Markdown.
     pub(super) paths: OneOrMany<String>,
+    /// Where standard output goes, for every command that does not say it: `pipe` (default) is read and counted, so that
+    /// programs work as they do before another one; `null` is `/dev/null`, where some, such as grep, do less; `inherit` is
+    /// where perfrun's own messages go; else the name of a file below `stdout/` in the record's folder.
+    pub(super) stdout: Option<StdoutText>,
     /// The inputs of the models: sizes of dimensions by name, where lists multiply, or a list of entries. Default: one
     /// point named `default` that sets nothing.
     pub(super) inputs: Option<Inputs>,
@@ -148,6 +152,7 @@ impl Default for ExperimentForm {
             setup: None,
             prepare: None,
             paths: OneOrMany::Many(Vec::new()),
+            stdout: None,
             inputs: None,
             variants: OneOrMany::Many(vec![VariantEntry::Precision("fp32".to_owned())]),
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),

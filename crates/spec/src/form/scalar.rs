@@ -148,6 +148,18 @@ text!(
 );
 
 text!(
+    /// Where standard output goes.
+    StdoutText,
+    "stdout",
+    {
+        "description": "`null`, `pipe`, `inherit`, or the name of a file below `stdout/` in the record's folder.",
+        "type": "string",
+        "pattern": NAME_PATTERN,
+        "examples": ["pipe", "null"],
+    }
+);
+
+text!(
     /// A SHA-256.
     Sha256Text,
     "sha256",

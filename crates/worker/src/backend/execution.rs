@@ -77,7 +77,8 @@ pub trait Backend {
         Ok(None)
     }
 
-    /// What was reported with the counted samples so far, by the names and in the units of the specification's metrics.
+    /// What was reported with the counted samples so far, by the names and in the units of the specification's metrics, and
+    /// metrics of the backend's own by stored name.
     ///
     /// # Errors
     ///

@@ -55,6 +55,8 @@ pub struct CellFacts<'a> {
     pub dimensions: BTreeMap<String, u64>,
     /// What is run in place of a model, if it is a command.
     pub command: Option<&'a Command>,
+    /// The folder for what it prints, where that goes to a file.
+    pub printed: PathBuf,
     /// The model file, if there is one.
     pub model: Option<&'a Path>,
     /// How Python makes the model, where its program takes it so.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::backend::{BackendRequest, CellFacts, Kind};
 use base::machine::environment::Environment;
+use experiment::Stdout;
 
 /// The backend of `commands`.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,10 @@ impl Kind for CommandKind {
     }
 
     fn request(&self, facts: &CellFacts<'_>) -> BackendRequest {
-        BackendRequest::Command(facts.command.cloned().unwrap_or_default())
+        let mut command = facts.command.cloned().unwrap_or_default();
+        if let Stdout::File(file) = &mut command.stdout {
+            *file = facts.printed.join(&*file);
+        }
+        BackendRequest::Command(command)
     }
 }

@@ -1,10 +1,11 @@
 //! Whole commands: an iteration starts a process and waits for its end.
 //!
-//! Starting it is part of what is timed. Its output is thrown away, unless the specification declares metrics that it may
-//! print; what it says on standard error goes to the worker's own, which the parent keeps, bounded, for the case that it
-//! fails. No shell is between, unless the words are one's.
+//! Starting it is part of what is timed, reading its output to the end is not: the clock stops when the process ends. What it
+//! says on standard error goes to the worker's own, which the parent keeps, bounded, for the case that it fails. No shell is
+//! between, unless the words are one's.
 
 mod kind;
+mod output;
 mod printed;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use files::array::Array;
 use reading::plain_file;
 
 pub(crate) use kind::CommandKind;
+use output::Output;
 use printed::Printed;
 
 /// One command, run again and again.
@@ -40,29 +42,38 @@ pub(crate) struct CommandBackend {
     first_peak_bytes: Option<u64>,
     /// Why the next execution cannot begin.
     unprepared: Option<Failure>,
-    /// What executions print, where the specification declares metrics.
-    printed: Option<Printed>,
+    /// Where standard output goes, and what is found there.
+    output: Output,
+    printed: Printed,
 }
 
 impl CommandBackend {
     /// Ready to be started.
-    ///
-    /// # Errors
-    ///
-    /// There is no memory for what it prints.
-    pub(super) fn new(command: Command, metrics: &[OwnMetric]) -> Result<Self, Failure> {
-        let in_memory = |error: io::Error| failure(format!("no memory for what it prints: {error}"));
-        let printed = (!metrics.is_empty()).then(|| Printed::of(metrics)).transpose();
-        let printed = printed.map_err(in_memory)?;
+    pub(super) fn new(command: Command, metrics: &[OwnMetric]) -> Self {
         let process = || {
-            let stdout = printed.as_ref().map_or(Ok(Stdio::null()), Printed::stdout).map_err(in_memory)?;
             let mut process = command.process(&command.words);
-            process.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::inherit());
-            Ok(process)
+            process.stdin(Stdio::null()).stderr(Stdio::inherit());
+            process
         };
-        let (process, first) = (process()?, Some(forked(process()?)));
-        let (before, used) = (Children::now(), Children::default());
-        Ok(CommandBackend { command, process, before, used, first, first_peak_bytes: None, unprepared: None, printed })
+        CommandBackend {
+            process: process(),
+            before: Children::now(),
+            used: Children::default(),
+            first: Some(forked(process())),
+            first_peak_bytes: None,
+            unprepared: None,
+            output: Output::new(command.stdout.clone(), !metrics.is_empty()),
+            printed: Printed::of(metrics),
+            command,
+        }
+    }
+
+    /// Takes what the last execution printed.
+    fn take_output(&mut self) -> Result<(), Failure> {
+        // Its end of the pipe.
+        self.process.stdout(Stdio::null());
+        let told = self.output.take().map_err(|error| failure(format!("what the command printed: {error}")))?;
+        told.map_or(Ok(()), |told| self.printed.take(&told)).map_err(failure)
     }
 
     /// Starts an execution and waits for its end. The first one, which counts for nothing else, is forked, so that the peak of its
@@ -76,7 +87,7 @@ impl CommandBackend {
         Ok(status)
     }
 
-    /// Runs what comes before an execution, and opens its input from the beginning.
+    /// Runs what comes before an execution, and opens its input from the beginning and its output.
     fn prepare(&mut self) -> Result<(), Failure> {
         if let Some(text) = &self.command.prepare {
             // Its peak would hide that of the first execution otherwise.
@@ -92,6 +103,10 @@ impl CommandBackend {
             let file = file.map_err(|error| failure(format!("cannot open {}: {error}", path.display())))?;
             self.first.as_mut().unwrap_or(&mut self.process).stdin(file);
         }
+        let stdout = self.output.open();
+        let stdout =
+            stdout.map_err(|error| failure(format!("cannot open `stdout: {}`: {error}", self.command.stdout)))?;
+        self.first.as_mut().unwrap_or(&mut self.process).stdout(stdout);
         Ok(())
     }
 }
@@ -115,16 +130,13 @@ impl Backend for CommandBackend {
     }
 
     fn begin(&mut self, phase: Phase) -> Result<(), Failure> {
-        if let Some(printed) = &mut self.printed {
-            printed.take().map_err(failure)?;
-            printed.counts = phase == Phase::Measure;
-        }
+        self.take_output()?;
+        self.printed.counts = phase == Phase::Measure;
         Ok(())
     }
 
     fn select(&mut self, _input_set: usize) {
-        let printed = self.printed.as_mut().map_or(Ok(()), Printed::take);
-        self.unprepared = printed.map_err(failure).and_then(|()| self.prepare()).err();
+        self.unprepared = self.take_output().and_then(|()| self.prepare()).err();
         self.before = Children::now();
     }
 
@@ -147,7 +159,8 @@ impl Backend for CommandBackend {
     }
 
     fn reported(&mut self) -> Result<BTreeMap<String, f64>, Failure> {
-        self.printed.as_mut().map_or(Ok(BTreeMap::new()), Printed::medians).map_err(failure)
+        self.take_output()?;
+        Ok(self.printed.metrics())
     }
 
     fn feed(&mut self, _inputs: &[Array]) -> Result<(), Failure> {
@@ -251,7 +264,7 @@ mod tests {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let mut command = Command { words, folder: "/".into(), exit_codes: vec![0], ..Command::default() };
         change(&mut command);
-        CommandBackend::new(command, metrics).expect("memory")
+        CommandBackend::new(command, metrics)
     }
 
     fn run(mut backend: CommandBackend) -> Result<Usage, String> {
@@ -306,7 +319,10 @@ mod tests {
                 counted.iterate(1).expect("it runs");
             }
         }
-        assert_eq!(counted.reported(), Ok(BTreeMap::from([("score".to_owned(), 4.0)])), "of 3, 4 and 5");
+        let reported = counted.reported().expect("numbers");
+        assert_eq!(reported["score"], 4.0, "of 3, 4 and 5");
+        assert_eq!((reported["stdout_bytes"], reported["stdout_least_bytes"]), (34.0, 34.0));
+        assert!(!reported.contains_key("absent"));
     }
 
     #[test]

@@ -1,48 +1,38 @@
-//! What executions of a command print of the specification's metrics.
+//! What executions of a command print: the specification's metrics, and how much it is.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::process::Stdio;
 
-use rustix::fs::{MemfdFlags, memfd_create};
-
+use super::output::Told;
 use crate::printed::numbers;
-use base::metric::OwnMetric;
+use base::metric::{OwnMetric, STDOUT, STDOUT_LEAST, STDOUT_READ};
 use statistics::quantile::median;
 
-/// Bytes that are looked at, at the end: numbers come last.
-const LOOKED_AT: u64 = 1 << 20;
-
-/// Standard output of one execution after the other, in memory, and what was found in it.
+/// What was found in the output of one execution after the other.
 #[derive(Debug)]
 pub(super) struct Printed {
-    file: File,
     wanted: Vec<&'static str>,
     /// The executions count.
     pub(super) counts: bool,
     values: BTreeMap<&'static str, Vec<f64>>,
+    /// The least and the most that an execution printed.
+    bytes: Option<(u64, u64)>,
+    nanos: u64,
+    executions: u32,
 }
 
 impl Printed {
-    pub(super) fn of(metrics: &[OwnMetric]) -> io::Result<Self> {
-        let file = File::from(memfd_create("printed", MemfdFlags::CLOEXEC)?);
+    pub(super) fn of(metrics: &[OwnMetric]) -> Self {
         let wanted = metrics.iter().map(|own| own.metric.stem()).collect();
-        Ok(Printed { file, wanted, counts: false, values: BTreeMap::new() })
+        Printed { wanted, counts: false, values: BTreeMap::new(), bytes: None, nanos: 0, executions: 0 }
     }
 
-    pub(super) fn stdout(&self) -> io::Result<Stdio> {
-        self.file.try_clone().map(Stdio::from)
-    }
-
-    /// Takes what the last execution printed, and makes room for the next.
+    /// Takes what an execution printed.
     ///
     /// # Errors
     ///
     /// What no run can have, in words.
-    pub(super) fn take(&mut self) -> Result<(), String> {
-        let text = self.text().map_err(|error| format!("what the command printed: {error}"))?;
-        for (name, found) in numbers(&text, &self.wanted) {
+    pub(super) fn take(&mut self, told: &Told) -> Result<(), String> {
+        for (name, found) in numbers(&String::from_utf8_lossy(&told.end), &self.wanted) {
             match found?.as_slice() {
                 [value] if *value < 0.0 => {
                     return Err(format!("the command printed {value} for `{name}`, which cannot be negative"));
@@ -52,27 +42,24 @@ impl Printed {
                 several => return Err(format!("the command printed {} numbers for `{name}`", several.len())),
             }
         }
+        if self.counts {
+            let (least, most) = self.bytes.unwrap_or((told.bytes, told.bytes));
+            self.bytes = Some((least.min(told.bytes), most.max(told.bytes)));
+            self.nanos += told.nanos;
+            self.executions += 1;
+        }
         Ok(())
     }
 
-    fn text(&mut self) -> io::Result<String> {
-        let length = self.file.metadata()?.len();
-        let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(length.saturating_sub(LOOKED_AT)))?;
-        self.file.read_to_end(&mut bytes)?;
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// The median over the executions that count.
-    ///
-    /// # Errors
-    ///
-    /// As [`Printed::take`].
-    pub(super) fn medians(&mut self) -> Result<BTreeMap<String, f64>, String> {
-        self.take()?;
+    /// Of the executions that count: the median of each metric, and how much they printed.
+    pub(super) fn metrics(&self) -> BTreeMap<String, f64> {
         let of = |(name, values): (&&str, &Vec<f64>)| Some(((*name).to_owned(), median(values)?));
-        Ok(self.values.iter().filter_map(of).collect())
+        let mut metrics: BTreeMap<String, f64> = self.values.iter().filter_map(of).collect();
+        if let Some((least, most)) = self.bytes {
+            let each = self.nanos as f64 / f64::from(self.executions.max(1));
+            let told = [(STDOUT, most as f64), (STDOUT_LEAST, least as f64), (STDOUT_READ, each)];
+            metrics.extend(told.map(|(metric, value)| (metric.name.to_owned(), value)));
+        }
+        metrics
     }
 }

@@ -113,7 +113,7 @@ pub fn trace(bytes: &[u8]) {
 pub fn numbers(bytes: &[u8]) {
     let Ok(contents) = stat::read("x", bytes) else { return };
     let Ok(pairs) = stat::pairs(contents.series.clone(), Some(contents.series)) else { return };
-    if let Ok(findings) = Findings::of(&pairs, &StatOptions::default(), &[]) {
+    if let Ok(findings) = Findings::of(&pairs, &StatOptions::default(), None) {
         let _text = crate::ui::stat::render(&findings.with_left_out(contents.left_out), 80);
     }
 }

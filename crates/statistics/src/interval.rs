@@ -64,10 +64,11 @@ impl Estimate {
         self
     }
 
-    /// With an interval that begins at 0 or above: of what is never negative, such as a time.
+    /// With an interval that begins at 0 or above: of what is never negative, such as a time. It still holds the estimate,
+    /// which may be negative where it is what others leave of a time.
     pub fn not_below_zero(mut self) -> Self {
         if let Some(interval) = &mut self.interval {
-            interval.low = interval.low.max(0.0);
+            interval.low = interval.low.max(self.value.min(0.0));
         }
         self
     }
@@ -128,6 +129,16 @@ mod tests {
     use super::*;
     use crate::vectors::{assert_close, number, one_sample};
     use proptest::prelude::*;
+
+    #[test]
+    fn an_interval_is_cut_at_zero_and_holds_its_estimate() {
+        let cut = |value: f64| {
+            let wide = Estimate { value, interval: Some(Interval::around(value, 5.0)), n: 5, confidence: 0.95 };
+            wide.not_below_zero().interval.unwrap()
+        };
+        assert_eq!((cut(2.0), cut(9.0)), (Interval { low: 0.0, high: 7.0 }, Interval { low: 4.0, high: 14.0 }));
+        assert_eq!(cut(-1.0), Interval { low: -1.0, high: 4.0 });
+    }
 
     #[test]
     fn a_few_bad_runs_decide_their_mean() {

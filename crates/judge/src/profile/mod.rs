@@ -80,7 +80,7 @@ impl Part {
     /// The mean over processes, with its interval: of a latency that is known.
     pub fn estimate(&self) -> Estimate {
         let none = Estimate { value: 0.0, interval: None, n: 0, confidence: CONFIDENCE };
-        mean_interval(&self.values, CONFIDENCE).map_or(none, Estimate::not_below_zero)
+        mean_interval(&self.values, CONFIDENCE).unwrap_or(none)
     }
 }
 
@@ -94,7 +94,7 @@ impl<'a> CellTime<'a> {
     /// A part with all that is uncertain about it: its share of the latency, and the latency.
     pub fn estimate(&self, part: &Part) -> Estimate {
         let own = part.estimate();
-        widened(own, self.of_latency(own.value))
+        widened(own, self.of_latency(own.value)).not_below_zero()
     }
 
     /// Half the width of a part's interval that comes from that of the latency.

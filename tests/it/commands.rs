@@ -8,7 +8,7 @@ use crate::support::{Workplace, without_settings};
 
 /// Commands that other checks run, or that no test can, with the reason.
 const ELSEWHERE: &[(&str, &str)] = &[
-    ("perfrun ab 'grep -c foo big.txt' 'rg -c foo big.txt'", "ab.rs, with programs that are everywhere"),
+    ("perfrun ab 'grep foo big.txt' 'awk /foo/ big.txt'", "ab.rs, with programs that are everywhere"),
     ("perfrun ab --setup 'make' --prepare 'sync' --name old './old' --name new './new'", "as the line before it"),
     ("perfrun ab --prove", "ab.rs"),
     ("cargo test", "this is it"),

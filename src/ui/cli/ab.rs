@@ -40,7 +40,7 @@ pub struct AbArgs {
     /// Time limit, such as `--budget 10m`; without `--runs`, blocks go on until everything is decided or the time is up.
     #[arg(long, value_name = "TIME")]
     pub budget: Option<Nanos>,
-    /// Override any key of the specification: `--set measure.stop.time=2s`, `--set compare.margin=5%`.
+    /// Override any key of the specification: `--set compare.margin=5%`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// First measure identical copies of the first command, and one that is 5 % slower: exit with 4 if this machine

@@ -159,8 +159,9 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
 /// The tracked files that commands may run; nothing without commands, and outside of a repository.
 fn command_sources(experiment: &Experiment, place: &ProjectRoot) -> Option<CommandSources> {
     let repository = experiment.backend.runs_commands().then(|| Repository::around(&place.root).ok().flatten())??;
-    let objects = repository.objects(None, &repository.path_of(&place.root)?);
-    CommandSources::of(experiment, &place.root.canonicalize().ok()?, &objects)
+    let folder = repository.path_of(&place.root)?;
+    let sources = CommandSources::of(experiment, &place.root.canonicalize().ok()?, &repository.objects(None, &folder));
+    sources.map(|sources| sources.with_untracked(&repository.untracked(&folder)))
 }
 
 /// What the record says about the data of each model; nothing where no model has any.

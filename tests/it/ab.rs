@@ -101,11 +101,7 @@ fn a_command_that_hangs_ends_with_the_deadline() {
 fn what_cannot_be_set_up_is_not_measured() {
     let place = place("commands: ./tool\nsetup: echo broken >&2 && exit 2");
     let done = place.run(&["x.yaml"]).expect_code(2);
-    assert!(
-        done.stderr.contains("`setup: echo broken >&2 && exit 2` failed: exit status: 2: broken"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.stderr.contains("`setup: echo broken >&2 && exit 2` failed, exit status: 2, in "), "{}", done.stderr);
     assert!(place.record("x").runs.is_empty());
 }
 

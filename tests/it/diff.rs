@@ -106,7 +106,9 @@ fn the_last_commit_and_the_working_tree_are_compared_unasked() {
     let repository = Repository::new(SPEC);
     let done = repository.diff(&[]).expect_code(0);
     assert!(done.stdout.contains("working tree"), "{}", done.stdout);
-    assert!(done.stdout.contains("4 unchanged"), "{}", done.stdout);
+    assert!(done.stdout.contains("same report on both sides"), "{}", done.stdout);
+    repository.measure();
+    assert!(repository.diff(&[]).expect_code(0).stdout.contains("4 unchanged"));
     repository.change("scale: 0.5", "scale: 0.65");
     let rows = repository.rows(&[]);
     for model in ["one", "two"] {
@@ -337,6 +339,7 @@ fn a_comment_begins_with_its_mark_and_has_room_in_one() {
 #[test]
 fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_one() {
     let repository = Repository::new(SPEC);
+    repository.change("scale: 0.5", "scale: 0.65");
     repository.diff(&["--output", "out"]).expect_code(0);
     assert!(repository.0.read("out/diff.md").starts_with("<!-- perfrun diff -->"));
     assert!(repository.0.read("out/diff.html").contains("<!DOCTYPE html>"));
@@ -348,7 +351,7 @@ fn files_are_written_where_they_are_wanted_and_a_step_summary_where_github_has_o
     let mut command = repository.0.command(&["diff"]);
     command.env("GITHUB_STEP_SUMMARY", repository.0.path("summary.md"));
     Done::from(command.output().unwrap()).expect_code(0);
-    assert!(repository.0.read("summary.md").contains("4 unchanged"));
+    assert!(repository.0.read("summary.md").contains("2 slower, 2 unchanged"));
 }
 
 #[test]
@@ -612,6 +615,10 @@ fn a_report_is_that_of_its_own_folder_and_of_the_specification_that_is_there() {
     repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
     repository.git(&["mv", "experiments/x.yaml", "experiments/renamed.yaml"]);
     repository.commit("renamed");
+    let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(0);
+    assert!(done.stdout.contains("same report on both sides"), "{}", done.stdout);
+    repository.git(&["rm", "-q", "experiments/renamed.yaml"]);
+    repository.commit("gone");
     let done = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4);
     assert!(done.stdout.contains("experiments/x.yaml changed since"), "{}", done.stdout);
 }

@@ -2,8 +2,8 @@
 //! out and nothing is written, but for worktrees of their own, in which commands of a revision are built.
 
 mod settings;
+mod trees;
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -227,52 +227,6 @@ impl Repository {
         names.filter(|path| !path.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The object of every tracked file by its path below a folder: at a commit, or as the working tree has it now.
-    pub fn objects(&self, commit: Option<&str>, folder: &str) -> BTreeMap<String, String> {
-        let below = folder.trim_end_matches('/');
-        let below = if below.is_empty() { "." } else { below };
-        let listed = match commit {
-            Some(commit) => printed(self.git().args(["ls-tree", "-r", "-z", "--full-tree", commit, "--", below])),
-            None => printed(self.git().args(["ls-files", "--stage", "-z", "--", below])),
-        };
-        let listed = listed.unwrap_or_default();
-        // `<mode> <kind> <object>\t<path>`, or `<mode> <object> <stage>\t<path>`.
-        let place = if commit.is_some() { 2 } else { 1 };
-        let entry = |entry: &[u8]| {
-            let (facts, path) = std::str::from_utf8(entry).ok()?.split_once('\t')?;
-            Some((path.to_owned(), facts.split(' ').nth(place)?.to_owned()))
-        };
-        let mut found: BTreeMap<String, String> = listed.split(|byte| *byte == 0).filter_map(entry).collect();
-        if commit.is_none() {
-            self.take_modified(below, &mut found);
-        }
-        let inside = |path: &str| {
-            if folder.is_empty() {
-                Some(path.to_owned())
-            } else {
-                path.strip_prefix(folder)?.trim_start_matches('/').to_owned().into()
-            }
-        };
-        found.into_iter().filter_map(|(path, object)| Some((inside(&path)?, object))).collect()
-    }
-
-    /// Objects of files that the working tree has otherwise than the index; those that are gone have none.
-    fn take_modified(&self, below: &str, found: &mut BTreeMap<String, String>) {
-        let modified = printed(self.git().args(["ls-files", "--modified", "-z", "--", below])).unwrap_or_default();
-        for path in modified.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok()) {
-            match self.text(["hash-object", "--", path]).filter(|_| !path.is_empty()) {
-                Some(object) => drop(found.insert(path.to_owned(), object)),
-                None => drop(found.remove(path)),
-            }
-        }
-    }
-
-    /// Whether git leaves out what lies at a path, so that no commit has it.
-    pub fn ignores(&self, path: &Path) -> bool {
-        let asked = asked(self.git().args(["check-ignore", "--quiet", "--"]).arg(path)).status();
-        asked.is_ok_and(|status| status.success())
-    }
-
     /// The folder of the whole working tree.
     pub fn top(&self) -> &Path {
         &self.top
@@ -332,28 +286,6 @@ impl Repository {
         let (first, second) = (sha256.get(..2)?, sha256.get(2..4)?);
         let path = self.top.join(folder).join("lfs/objects").join(first).join(second).join(sha256);
         path.is_file().then_some(path)
-    }
-
-    /// Files that git takes for renamed from one commit to another, or to the working tree: the old and the new path.
-    pub fn renames(&self, from: &str, to: Option<&str>) -> Vec<(String, String)> {
-        let words = [
-            "diff",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--find-renames",
-            "--diff-filter=R",
-            "--name-status",
-            "-z",
-            from,
-        ];
-        let listed = printed(self.git().args(words.iter().copied().chain(to))).unwrap_or_default();
-        let mut words = listed.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
-        let mut found = Vec::new();
-        // `R<likeness>`, the old path, the new one.
-        while let (Some(_), Some(old), Some(new)) = (words.next(), words.next(), words.next()) {
-            found.push((old, new));
-        }
-        found
     }
 
     /// The values of a trailer in the messages of the commits that `to` has and `from` has not, the newest first.

@@ -32,6 +32,9 @@ pub struct CommandSources {
     pub named: Vec<String>,
     /// The object of each file, or a hash over those below a folder (`src/`).
     pub files: BTreeMap<String, String>,
+    /// Files that were not tracked yet: what is committed with the report is not new.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub untracked: BTreeMap<String, String>,
 }
 
 /// Objects of a tree by their paths from the root of the reports.
@@ -49,13 +52,19 @@ impl CommandSources {
             let files = words.map(|word| command.folder.join(word.trim_matches(['"', '\'', ';', '&', '|', '(', ')'])));
             named.extend(files.chain(command.input.clone()).filter_map(|file| below(root, &file)));
         }
-        named.retain(|path| objects.contains_key(path));
         named.sort();
         named.dedup();
         let paths = experiment.paths.iter().filter_map(|path| below(root, path)).collect();
-        let sources = CommandSources { paths, named, files: BTreeMap::new() };
+        let sources = CommandSources { paths, named, ..CommandSources::default() };
         let files = sources.select(objects);
         experiment.backend.runs_commands().then_some(CommandSources { files, ..sources })
+    }
+
+    /// With those of files that are not tracked yet.
+    #[must_use]
+    pub fn with_untracked(self, objects: &Objects) -> Self {
+        let untracked = if objects.len() <= MOST_FILES { self.select(objects) } else { BTreeMap::new() };
+        CommandSources { untracked, ..self }
     }
 
     /// The same files of another tree.
@@ -97,7 +106,10 @@ impl CommandSources {
     pub fn changed(&self, now: &Self) -> Option<String> {
         let is_other = |path: &&String| self.files.get(*path) != now.files.get(*path);
         let gone_or_other = self.files.keys().filter(is_other);
-        let added = now.files.keys().filter(|path| !self.files.contains_key(*path));
+        let is_new = |(path, object): &(&String, &String)| {
+            !self.files.contains_key(*path) && self.untracked.get(*path) != Some(*object)
+        };
+        let added = now.files.iter().filter(is_new).map(|(path, _)| path);
         let changed: Vec<&String> = gone_or_other.chain(added).collect();
         let first = *changed.first()?;
         Some(if changed.len() == 1 { first.clone() } else { format!("{first} and {} more", changed.len() - 1) })

@@ -51,6 +51,7 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         // What does not build could not be judged.
         Err(error @ Error::SetUp { .. }) if is_gated(arguments) && !arguments.bisect => {
             ui.error(error.into());
+            ui.labelled("result", show::NOT_BUILT);
             Ok(ExitCode::CheckFailed)
         }
         other => other,
@@ -72,7 +73,8 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let gates = diffs.iter().filter_map(|diff| Some(diff.gate.as_ref()?.outcome));
     let gate = gates.chain(is_gone.then_some(GateOutcome::Failed)).max();
     // What has nothing to compare with cannot have become worse.
-    let gate = gate.or((!new.is_empty()).then_some(GateOutcome::Passed)).filter(|_| is_gated(arguments));
+    let gate =
+        gate.or((!new.is_empty() || !gone.is_empty()).then_some(GateOutcome::Passed)).filter(|_| is_gated(arguments));
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();

@@ -13,6 +13,9 @@ use reading::shell;
 use record::write_whole;
 use report::diff::{self, Experiments, Neighbours, Page, Sentence};
 
+/// What a gate comes to where a side does not build.
+pub(super) const NOT_BUILT: &str = "gate failed. Nothing was measured";
+
 /// What there is to show.
 #[derive(Default)]
 pub(super) struct Shown {
@@ -117,7 +120,7 @@ pub(super) fn failed(error: &Error, arguments: &DiffArgs, ui: &Ui) {
     let told = Ui::with_names(&error.to_string());
     let (first, log) = told.split_once('\n').unwrap_or((&told, ""));
     let lead = match error {
-        Error::SetUp { .. } if is_gated(arguments) => "gate failed. Nothing was measured",
+        Error::SetUp { .. } if is_gated(arguments) => NOT_BUILT,
         _ => "nothing was compared",
     };
     let nothing = Sentence { lead: lead.to_owned(), text: format!("{first}{help}") };

@@ -20,7 +20,7 @@ fn outcome(repository: &Repository, arguments: &[&str]) -> (String, Value, Strin
     let json: Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
     let page = repository.0.read("out/diff.md");
     let headline = page.lines().find_map(|line| line.strip_prefix("### perfrun: ")).unwrap_or_default().to_owned();
-    assert!(done.stdout.contains(&headline), "{headline}: {}", done.stdout);
+    assert!((done.stdout + &done.stderr).contains(&headline), "{headline}");
     let cases = repository.0.read("out/diff.junit.xml");
     let (_, counts) = cases.split_once("<testsuite ").unwrap();
     (headline, json["gate"].clone(), counts.split_once('>').unwrap().0.to_owned(), done.code)
@@ -32,7 +32,7 @@ fn three_outcomes_are_said_alike_everywhere() {
         ("0.2%", "0.505", "", "passed", 0),
         ("0.2%", "0.56", "", "failed", 4),
         ("12%", "0.505", "", "undecided", 0),
-        ("12%", "0.505", ", undecided: fail", "failed", 4),
+        ("12%", "0.505", ", fail_undecided: true", "failed", 4),
     ] {
         let repository = Repository::new(&spec(run_sd, fail));
         repository.git(&["tag", "before"]);
@@ -95,7 +95,9 @@ fn the_interval_that_is_shown_is_the_one_that_decides() {
 fn program(rest: &str) -> Repository {
     let repository = Repository(Workplace::new());
     repository.0.write("src/tool.sh", "exit 0\n");
+    repository.0.write("src/build.sh", "exit 0\n");
     repository.0.write("README.md", "a tool\n");
+    repository.0.write(".gitignore", "out/\n.perfrun/\n");
     repository.0.write("experiments/x.yaml", &format!("cwd: ..\ncommands: [sh src/tool.sh]\nruns: 5\n{rest}"));
     repository.git(&["init", "-q", "-b", "main"]);
     repository.measure();
@@ -171,9 +173,6 @@ fn commands_of_which_nothing_changed_are_not_measured_again() {
 fn a_build_that_breaks_is_told_with_its_side_and_the_compilers_words() {
     let repository = program("setup: sh src/build.sh\n");
     let build = "echo 'tool.c:19: error: expected expression' >&2; echo 'make: Error 1' >&2; exit 2\n";
-    repository.0.write("src/build.sh", "exit 0\n");
-    repository.commit("builds");
-    repository.git(&["tag", "-f", "before"]);
     repository.0.write("src/build.sh", build);
     repository.commit("does not build");
     let (headline, gate, cases, code) = outcome(&repository, &["before...HEAD", "--remeasure"]);
@@ -250,8 +249,10 @@ fn rows_are_accepted_by_the_names_in_the_table() {
 
 #[test]
 fn a_report_that_git_ignores_is_said_when_it_is_written() {
-    let repository = Repository::new(&spec("0.2%", ""));
+    let repository = Repository(Workplace::new());
     repository.0.write(".gitignore", "reports/\n");
+    repository.0.write("experiments/x.yaml", &spec("0.2%", ""));
+    repository.git(&["init", "-q", "-b", "main"]);
     let done = repository.0.run(&["experiments/x.yaml"]).expect_code(0);
     assert!(done.stderr.contains("git ignores reports/x"), "{}", done.stderr);
 }

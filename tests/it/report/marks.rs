@@ -51,6 +51,7 @@ const FIXED: &[&str] = &[
     "Changes are on the same items",
     "This describes the shape of the samples",
     "failed in rehearsal or twice in the same way",
+    "same report on both sides",
 ];
 
 fn without_marks(text: &str) -> String {

@@ -141,10 +141,18 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// Of one report on both sides, whose files are those that were measured: nothing can have become worse.
-    pub(super) fn of_the_same(gating: &Gating) -> Self {
+    /// Of one report on both sides, whose files are those that were measured: nothing can have become worse. What is asked for
+    /// and was never measured could not be judged all the same.
+    pub(super) fn of_the_same(gating: &Gating, results: &Results) -> Self {
+        let is_there = |metric: &MetricReference| {
+            let column = metric.column();
+            results.cells.iter().any(|cell| cell.metrics.contains_key(&column))
+        };
+        let missing = gating.metrics().filter(|metric| !is_there(metric)).map(|metric| metric.to_string());
+        let without_rows: Vec<String> = missing.chain(gating.unknown.iter().cloned()).collect();
+        let is_blind = !without_rows.is_empty() && !gating.allows_unjudged;
         Gated {
-            outcome: GateOutcome::Passed,
+            outcome: if is_blind { GateOutcome::Failed } else { GateOutcome::Passed },
             together: 0,
             asked: 0,
             judged: 0,
@@ -152,7 +160,7 @@ impl Gated {
             undecided: 0,
             accepted: 0,
             new: 0,
-            without_rows: Vec::new(),
+            without_rows,
             accepts_nothing: Vec::new(),
             allows_unjudged: gating.allows_unjudged,
         }

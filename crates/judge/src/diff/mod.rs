@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::results::{Cell, ControlOutcome, FailureSeen, Results, beside, schema_of};
+use crate::results::{Cell, ControlOutcome, FailureSeen, Results, Rules, beside, schema_of};
 use base::metric::{CPU_TIME, MetricReference};
 use experiment::{AxisMap, Grade};
 use plan::CellId;
@@ -183,7 +183,7 @@ pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
     let spread = terms.spread(&baseline.results, &candidate.results);
     let mut rows = if is_same { Vec::new() } else { rows::rows(baseline, candidate, terms, spread) };
     let gate = terms.gating.as_ref().map(|gating| match is_same {
-        true => Gated::of_the_same(gating),
+        true => Gated::of_the_same(gating, &candidate.results),
         false => gated::judge(&mut rows, baseline, candidate, gating, terms, spread),
     });
     Diff {
@@ -217,9 +217,14 @@ pub fn diff(baseline: &Side, candidate: &Side, terms: &DiffOptions) -> Diff {
 
 /// Whether both sides are one record, and still what was measured: numbers compared with themselves say nothing.
 fn is_same_report(baseline: &Side, candidate: &Side) -> bool {
-    let record = &baseline.results.record;
+    let (from, to) = (&baseline.results, &candidate.results);
     let is_fresh = |side: &Side| side.stale == Stale::default();
-    !record.is_empty() && *record == candidate.results.record && is_fresh(baseline) && is_fresh(candidate)
+    if from.record.is_empty() || from.record != to.record || !is_fresh(baseline) || !is_fresh(candidate) {
+        return false;
+    }
+    // The gates are those of the specification as it is on each side.
+    let gates = from.rules.gates.clone();
+    *from == Results { rules: Rules { gates, ..to.rules.clone() }, ..to.clone() }
 }
 
 fn most_blocks(results: &Results) -> usize {

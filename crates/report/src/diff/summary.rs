@@ -119,7 +119,10 @@ pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
         let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LOG_LINES)..].iter();
         let last = last.map(|line| printable_line(&line.chars().take(LOG_CHARACTERS).collect::<String>()).into_owned());
-        Failed { text: printable_line(&text).into_owned(), log: last.collect::<Vec<_>>().join("\n") }
+        let last: Vec<String> = last.collect();
+        // A single line is the message already.
+        let log = if last.len() == 1 && text.contains(last[0].as_str()) { String::new() } else { last.join("\n") };
+        Failed { text: printable_line(&text).into_owned(), log }
     };
     diff.failures.iter().map(one).collect()
 }

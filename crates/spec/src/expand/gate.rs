@@ -3,7 +3,7 @@
 use super::{metric, selection};
 use crate::check::Check;
 use crate::document::DocumentPath;
-use crate::form::{GateForm, UndecidedWord};
+use crate::form::GateForm;
 use base::metric::{Difference, MetricReference, Statistic};
 use base::quantity::QuantityError;
 use experiment::{Gate, Space};
@@ -37,7 +37,7 @@ pub(super) fn expand(forms: &[GateForm], axes: &Space, check: &mut Check<'_>) ->
         if gates.iter().any(|other| other.metric == reference && other.of == of) {
             check.error(&place, format!("there are two gates on `{reference}` for the same cells"), None);
         }
-        gates.push(Gate { metric: reference, worse_by, of, fails_undecided: form.undecided == UndecidedWord::Fail });
+        gates.push(Gate { metric: reference, worse_by, of, fails_undecided: form.fail_undecided });
     }
     gates
 }

@@ -181,20 +181,9 @@ pub(crate) struct GateForm {
     /// The cells that it applies to. Default: all.
     #[serde(default, rename = "where")]
     pub(crate) of: Option<SelectorForm>,
-    /// What the gate does where noise hides such a difference. Default: `pass`, and it is called undecided.
+    /// Whether the gate fails where noise hides such a difference, which is otherwise called undecided.
     #[serde(default)]
-    pub(crate) undecided: UndecidedWord,
-}
-
-/// What a gate does where nothing is decided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum UndecidedWord {
-    /// It is undecided, which is no failure.
-    #[default]
-    Pass,
-    /// It fails.
-    Fail,
+    pub(crate) fail_undecided: bool,
 }
 
 /// A table of the report. Rows and columns together name every axis that has more than one entry.

@@ -243,14 +243,11 @@ by_mode!(
     "precision" => Precision(PrecisionStop), "samples" => Samples(SamplesStop), "time" => Time(TimeStop)
 );
 
-/// Takes `mode` out of the map. `count` and `time` say it as well; else the first mode is the default, so that
-/// `warmup: { max_time: 2s }` needs none.
+/// Takes `mode` out of the map; the first mode is the default, so that `warmup: { max_time: 2s }` needs none.
 fn split_mode<'de, D: Deserializer<'de>>(deserializer: D, default: &str) -> Result<(String, Value), D::Error> {
     let mut map = Map::deserialize(deserializer)?;
     let mode = match map.shift_remove("mode") {
         Some(mode) => serde_json::from_value(mode).map_err(D::Error::custom)?,
-        None if map.contains_key("count") => "samples".to_owned(),
-        None if map.contains_key("time") => "time".to_owned(),
         None => default.to_owned(),
     };
     Ok((mode, Value::Object(map)))
@@ -260,7 +257,7 @@ fn read<T: DeserializeOwned, E: serde::de::Error>(value: Value) -> Result<T, E> 
     serde_json::from_value(value).map_err(E::custom)
 }
 
-/// One shape for each mode; the keys of the others say which it is, and the first needs none.
+/// One shape for each mode; only the first works without `mode`.
 fn modes_schema(description: &str, modes: [(&str, Schema); 3]) -> Schema {
     let mut shapes = Vec::new();
     let default = modes[0].0;
@@ -271,9 +268,11 @@ fn modes_schema(description: &str, modes: [(&str, Schema); 3]) -> Schema {
             ("description".to_owned(), Value::from("The mode; it decides which other keys apply.")),
             ("const".to_owned(), Value::from(mode)),
         ]);
-        let required: Vec<Value> = shape.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut required: Vec<Value> = shape.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
         if mode == default {
             tag.insert("default".to_owned(), Value::from(mode));
+        } else {
+            required.insert(0, Value::from("mode"));
         }
         let mut properties = Map::from_iter([("mode".to_owned(), Value::Object(tag))]);
         properties.extend(fields);

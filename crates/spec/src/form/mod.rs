@@ -37,7 +37,6 @@ pub(super) use dataset::DatasetForm;
 pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
-    UndecidedWord,
 };
 pub(super) use load::{LatencyBoundForm, LoadForm, LoadLevels};
 pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};

@@ -36,9 +36,9 @@ pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
     let axis = "left: faster, right: slower (logarithmic)";
     let rows = drawn.iter().filter_map(one).collect();
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
+    // Of the rows of a gate the confidence is higher than that of others.
     let caption = format!(
-        "With {} interval; shaded: the margin of {}; filled: judged faster or slower.",
-        format::percent(judge::diff::DiffOptions::CONFIDENCE),
+        "With the interval that decides; shaded: the margin of {}; filled: judged faster or slower.",
         format::percent(margin)
     );
     Some(Drawn { title, caption, svg })

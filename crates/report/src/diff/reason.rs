@@ -30,6 +30,7 @@ pub(super) fn gate_words(gate: &GateRow, row: &Row) -> Option<String> {
         }
         Held::Falls => Some(format!("gate {allowed} failed{near}")),
         Held::Accepted => Some(format!("accepted: {}", gate.accepted.as_deref().unwrap_or_default())),
+        Held::Undecided if row.verdict.is_some_and(Verdict::is_open) => Some(format!("gate {allowed}")),
         Held::Undecided => Some(format!("gate {allowed} undecided")),
         Held::Holds if row.is_difference() || gate.is_near => Some(format!("gate {allowed} passed{near}")),
         Held::Holds | Held::Unjudged | Held::New => None,

@@ -235,7 +235,7 @@ fn by_cpu_time(diff: &Diff) -> Option<String> {
     let more = pointed.len().saturating_sub(MOST_SENTENCES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let told = pointed.iter().take(MOST_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
-    (!pointed.is_empty()).then(|| format!("latency is undecided, cpu time is not: {told}{more}"))
+    (!pointed.is_empty()).then(|| format!("latency is undecided, CPU time is not: {told}{more}"))
 }
 
 fn gate(diff: &Diff) -> Option<String> {

@@ -158,11 +158,14 @@ fn listed_paths_are_what_counts() {
 
 #[test]
 fn commands_of_which_nothing_changed_are_not_measured_again() {
-    let repository = program("");
+    let repository = program("gate: [{ metric: peak_rss, worse_by: 10% }]\n");
     repository.0.write("README.md", "words\n");
     repository.commit("documents");
     let done = repository.diff(&["before...HEAD", "--remeasure", "--gate"]).expect_code(0);
     assert!(done.stdout.contains("gate passed. 1 unchanged"), "{}", done.stdout);
+    // A metric that both sides gate is one row.
+    let rows = repository.rows(&["before", "HEAD", "--remeasure", "--gate"]);
+    assert_eq!(rows.iter().filter(|row| row["metric"] == "peak_rss").count(), 1, "{rows:?}");
     repository.0.write("src/tool.sh", "exit 0 # another\n");
     repository.commit("the tool");
     let done = repository.diff(&["before...HEAD", "--remeasure", "--gate"]);

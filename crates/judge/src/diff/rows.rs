@@ -14,6 +14,7 @@ use super::{DiffOptions, Side, options};
 use crate::compare::Withheld;
 use crate::results::{Cell, Estimated, OperatorDifference, Results, Status, operator_changes};
 use base::metric::{Difference, ITEMS, LOAD, MetricReference};
+use base::wording::distinct;
 use experiment::AxisMap;
 use plan::{CellId, SkipKind};
 use statistics::Verdict;
@@ -210,8 +211,8 @@ pub(super) fn rows(baseline: &Side, candidate: &Side, terms: &DiffOptions, sprea
     let each = pairs.into_par_iter().with_min_len(FEWEST_PAIRS).map_init(sides, of_pair);
     let mut rows: Vec<Row> = each.flatten_iter().collect();
     let unmeasured = terms.paired.iter().flat_map(|paired| &paired.unmeasured);
-    let mut metrics = vec![MetricReference::LATENCY];
-    metrics.extend(terms.gating.iter().flat_map(Gating::metrics).filter(|metric| *metric != MetricReference::LATENCY));
+    let gated = terms.gating.iter().flat_map(Gating::metrics);
+    let metrics: Vec<MetricReference> = distinct(std::iter::once(MetricReference::LATENCY).chain(gated));
     let each = unmeasured.flat_map(|cell| metrics.iter().map(move |metric| (cell, *metric)));
     rows.extend(each.map(|(cell, metric)| {
         let margin = terms.margin(metric, &candidate.results.rules, false);

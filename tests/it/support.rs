@@ -158,19 +158,21 @@ pub fn readable(html: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+/// What this machine, the job of a server or cargo may set.
+pub const SET: [&str; 8] = [
+    "ORT_DYLIB_PATH",
+    // What cargo sets for tests.
+    "LD_LIBRARY_PATH",
+    "GITHUB_STEP_SUMMARY",
+    "CUDA_VISIBLE_DEVICES",
+    "RUST_BACKTRACE",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+];
+
 /// A command with nothing that this machine or the job of a server sets: for git, GitHub, CUDA, a runtime, or backtraces.
 pub fn without_settings(command: &mut Command) -> &mut Command {
-    const SET: [&str; 8] = [
-        "ORT_DYLIB_PATH",
-        // What cargo sets for tests.
-        "LD_LIBRARY_PATH",
-        "GITHUB_STEP_SUMMARY",
-        "CUDA_VISIBLE_DEVICES",
-        "RUST_BACKTRACE",
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-    ];
     for name in SET {
         command.env_remove(name);
     }

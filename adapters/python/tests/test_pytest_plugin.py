@@ -212,7 +212,7 @@ class Verdicts(PluginTest):
         said = self.run_pytest("-q", answer=OPEN)
         self.assertEqual(self.code, 0, said)
         lines = said.splitlines()
-        at = lines.index("speed-up  interval      verdict       test")
+        at = lines.index("speed-up  interval      verdict    test")
         self.assertEqual(lines[at + 1], "   1.00x  [0.97, 1.04]  undecided  test_it.py::test_speed")
         self.assertEqual(lines[at + 2], "          not enough data; about 9 more runs would decide")
         said = self.run_pytest("--perfrun-gate", answer=OPEN)

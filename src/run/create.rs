@@ -102,7 +102,7 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
             (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
         }
     };
-    let sources = command_sources(experiment, place);
+    let sources = command_sources(experiment, place, spec_path);
     let started = record::now();
     let folder = place.new_record(&experiment.name, &started)?;
     info!("record: {}", folder.display());
@@ -156,12 +156,14 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
     Ok(Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?)
 }
 
-/// The tracked files that commands may run; nothing without commands, and outside of a repository.
-fn command_sources(experiment: &Experiment, place: &ProjectRoot) -> Option<CommandSources> {
-    let repository = experiment.backend.runs_commands().then(|| Repository::around(&place.root).ok().flatten())??;
+/// The files that commands may run; nothing without commands, outside of a repository, and without a specification's file,
+/// since no commit holds the report of a command line.
+fn command_sources(experiment: &Experiment, place: &ProjectRoot, spec_path: &Path) -> Option<CommandSources> {
+    let is_asked = experiment.backend.runs_commands() && spec_path.is_file();
+    let repository = is_asked.then(|| Repository::around(&place.root).ok().flatten())??;
     let folder = repository.path_of(&place.root)?;
-    let sources = CommandSources::of(experiment, &place.root.canonicalize().ok()?, &repository.objects(None, &folder));
-    sources.map(|sources| sources.with_untracked(&repository.untracked(&folder)))
+    let (tracked, untracked) = (repository.objects(None, &folder), repository.untracked(&folder));
+    CommandSources::of(experiment, &place.root, &tracked, &untracked)
 }
 
 /// What the record says about the data of each model; nothing where no model has any.

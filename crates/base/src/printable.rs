@@ -65,6 +65,14 @@ pub fn printable_line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The last lines of a log that say something, at most so many, each [`printable_line`] of at most 300 characters.
+pub fn last_lines(log: &str, most: usize) -> Vec<String> {
+    const LONGEST: usize = 300;
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(most)..].iter();
+    last.map(|line| printable_line(&line.chars().take(LONGEST).collect::<String>()).into_owned()).collect()
+}
+
 /// As [`printable`], in as many bytes, so that places in the text stay what they are.
 pub fn printable_in_place(text: &str) -> Cow<'_, str> {
     if let Cow::Borrowed(text) = printable(text) {

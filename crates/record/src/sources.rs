@@ -1,7 +1,7 @@
 //! What commands run: the tracked files that a report of commands stands for, by their contents.
 //!
-//! Input: the objects of a tree, a folder of it, and what a specification names. Output: [`CommandSources`], and which file
-//! of two is another. Deliberately absent: what is not tracked, which git says nothing of.
+//! Input: the objects of a tree, and what a specification names. Output: [`CommandSources`], and which file of two trees
+//! differs. Deliberately absent: what git ignores, such as what `setup` builds.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use globset::Glob;
 use serde::{Deserialize, Serialize};
 
+use base::wording::distinct;
 use experiment::{Experiment, is_glob};
 use files::digest;
 
@@ -32,7 +33,7 @@ pub struct CommandSources {
     pub named: Vec<String>,
     /// The object of each file, or a hash over those below a folder (`src/`).
     pub files: BTreeMap<String, String>,
-    /// Files that were not tracked yet: what is committed with the report is not new.
+    /// Files that were not tracked when they were measured, so that those committed together with the report are not new.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub untracked: BTreeMap<String, String>,
 }
@@ -41,8 +42,8 @@ pub struct CommandSources {
 pub type Objects = BTreeMap<String, String>;
 
 impl CommandSources {
-    /// Those of an experiment below `root`, in these objects; nothing without commands.
-    pub fn of(experiment: &Experiment, root: &Path, objects: &Objects) -> Option<Self> {
+    /// Those of an experiment below `root`, among tracked files and those that are not tracked yet; nothing without commands.
+    pub fn of(experiment: &Experiment, root: &Path, tracked: &Objects, untracked: &Objects) -> Option<Self> {
         let commands = experiment.models.iter().filter_map(|model| model.command.as_ref());
         let mut named = Vec::new();
         for command in commands {
@@ -52,41 +53,26 @@ impl CommandSources {
             let files = words.map(|word| command.folder.join(word.trim_matches(['"', '\'', ';', '&', '|', '(', ')'])));
             named.extend(files.chain(command.input.clone()).filter_map(|file| below(root, &file)));
         }
-        named.sort();
-        named.dedup();
+        named.retain(|path| tracked.contains_key(path) || untracked.contains_key(path));
         let paths = experiment.paths.iter().filter_map(|path| below(root, path)).collect();
-        let sources = CommandSources { paths, named, ..CommandSources::default() };
-        let files = sources.select(objects);
-        experiment.backend.runs_commands().then_some(CommandSources { files, ..sources })
+        let sources = CommandSources { paths, named: distinct(named), ..CommandSources::default() };
+        let files = sources.select(tracked);
+        let files = if files.len() > MOST_FILES { by_folder(files) } else { files };
+        let untracked = sources.select(untracked);
+        let untracked = if untracked.len() > MOST_FILES { BTreeMap::new() } else { untracked };
+        experiment.backend.runs_commands().then_some(CommandSources { files, untracked, ..sources })
     }
 
-    /// With those of files that are not tracked yet.
-    #[must_use]
-    pub fn with_untracked(self, objects: &Objects) -> Self {
-        let untracked = if objects.len() <= MOST_FILES { self.select(objects) } else { BTreeMap::new() };
-        CommandSources { untracked, ..self }
-    }
-
-    /// The same files of another tree.
+    /// The same files of another tree, by file or by folder as these.
     pub fn elsewhere(&self, objects: &Objects) -> Self {
-        CommandSources { files: self.select(objects), ..self.clone() }
+        let files = self.select(objects);
+        let is_by_folder = self.files.keys().any(|path| path.ends_with('/'));
+        CommandSources { files: if is_by_folder { by_folder(files) } else { files }, ..self.clone() }
     }
 
     fn select(&self, objects: &Objects) -> BTreeMap<String, String> {
-        let mut found: BTreeMap<String, String> = BTreeMap::new();
-        for (path, object) in objects.iter().filter(|(path, _)| self.has(path)) {
-            found.insert(path.clone(), object.chars().take(DIGITS).collect());
-        }
-        if found.len() <= MOST_FILES {
-            return found;
-        }
-        let mut folders: BTreeMap<String, String> = BTreeMap::new();
-        for (path, object) in found {
-            let top = path.split_once('/').map_or_else(|| path.clone(), |(folder, _)| format!("{folder}/"));
-            *folders.entry(top).or_default() += &format!("{path}\n{object}\n");
-        }
-        folders.values_mut().for_each(|text| *text = digest::of_text(text).chars().take(DIGITS).collect());
-        folders
+        let selected = objects.iter().filter(|(path, _)| self.has(path));
+        selected.map(|(path, object)| (path.clone(), object.chars().take(DIGITS).collect())).collect()
     }
 
     fn has(&self, path: &str) -> bool {
@@ -114,6 +100,20 @@ impl CommandSources {
         let first = *changed.first()?;
         Some(if changed.len() == 1 { first.clone() } else { format!("{first} and {} more", changed.len() - 1) })
     }
+}
+
+/// A hash over the files of each folder at the top; files that lie there keep theirs.
+fn by_folder(files: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for (path, object) in files {
+        match path.split_once('/') {
+            Some((folder, _)) => *found.entry(format!("{folder}/")).or_default() += &format!("{path}\n{object}\n"),
+            None => drop(found.insert(path, object)),
+        }
+    }
+    let of_folders = found.iter_mut().filter(|(path, _)| path.ends_with('/'));
+    of_folders.for_each(|(_, text)| *text = digest::of_text(text).chars().take(DIGITS).collect());
+    found
 }
 
 /// A path from the root, with `/`; nothing for what lies outside.
@@ -160,9 +160,20 @@ mod tests {
         assert_eq!(then.changed(&of(&[("a.c", "1"), ("b.c", "2")])), None);
         assert_eq!(then.changed(&of(&[("a.c", "1"), ("b.c", "3")])).as_deref(), Some("b.c"));
         assert_eq!(then.changed(&of(&[("a.c", "1"), ("c.c", "3")])).as_deref(), Some("b.c and 1 more"));
-        let many: Vec<String> = (0..300).map(|number| format!("src/{number}.c")).collect();
-        let all = |object: &str| of(&many.iter().map(|path| (path.as_str(), object)).collect::<Vec<_>>());
-        assert_eq!(all("1").changed(&all("2")).as_deref(), Some("src/"));
+    }
+
+    /// However many files another tree has, it is told in the form of the record.
+    #[test]
+    fn many_files_are_told_by_their_folder() {
+        let of = |count: usize, object: &str| -> BTreeMap<String, String> {
+            (0..count).map(|number| (format!("src/{number}.c"), object.to_owned())).collect()
+        };
+        let by_file = CommandSources { files: of(MOST_FILES, "1"), ..CommandSources::default() };
+        assert_eq!(by_file.changed(&by_file.elsewhere(&of(MOST_FILES, "1"))), None);
+        assert_eq!(by_file.changed(&by_file.elsewhere(&of(MOST_FILES + 1, "1"))).as_deref(), Some("src/200.c"));
+        let by_folder = CommandSources { files: by_folder(of(300, "1")), ..CommandSources::default() };
+        assert_eq!(by_folder.changed(&by_folder.elsewhere(&of(300, "1"))), None);
+        assert_eq!(by_folder.changed(&by_folder.elsewhere(&of(300, "2"))).as_deref(), Some("src/"));
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
+    /// Whether all of an interval of ratios lies beyond a relative margin, on either side.
+    pub fn is_beyond(&self, margin: f64) -> bool {
+        self.low > 1.0 + margin || self.high < (1.0 + margin).recip()
+    }
+
     /// Both bounds through a monotonic function, such as `f64::exp` from log ratios to ratios; a decreasing one swaps them.
     pub fn map(&self, monotonic: impl Fn(f64) -> f64) -> Self {
         let [one, other] = [self.low, self.high].map(monotonic);

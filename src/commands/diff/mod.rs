@@ -66,7 +66,8 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => remeasure::run(arguments, &sources, &sides, &accepted, ui)?,
         false => stored(arguments, &sources, &sides, &accepted)?,
     };
-    let Some(Compared { diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
+    let Some(Compared { mut diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
+    leave_idle_lines(&mut diffs);
     let nothing = nothing_yet(arguments, &sides, (&diffs, &gone, &new))?;
     // What an older side has and no newer one cannot be judged.
     let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
@@ -90,6 +91,16 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         None if is_gated(arguments) => ExitCode::RunsFailed,
         None => code,
     })
+}
+
+/// A line that accepts a row of one experiment names none of the others, which is no mistake.
+fn leave_idle_lines(diffs: &mut [Diff]) {
+    let judged = || diffs.iter().filter(|diff| !diff.is_same_report).filter_map(|diff| diff.gate.as_ref());
+    let is_idle = |line: &String| judged().all(|gate| gate.accepts_nothing.contains(line));
+    let idle: Vec<String> = judged().flat_map(|gate| &gate.accepts_nothing).filter(|it| is_idle(it)).cloned().collect();
+    for gate in diffs.iter_mut().filter_map(|diff| diff.gate.as_mut()) {
+        gate.accepts_nothing.retain(|line| idle.contains(line));
+    }
 }
 
 /// What is said where the older side has nothing to compare with, as that of the commit that introduces perfrun.

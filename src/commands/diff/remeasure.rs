@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
 use super::sides::{Source, Sources};
+use super::tree::in_folder;
 use super::{Compared, terms};
 use crate::commands::admission::Wishes;
 use crate::commands::records::results_of;
@@ -57,8 +58,11 @@ pub(super) fn run(
     }
     // A report of one side may name a specification that the other has too.
     let mut paths = BTreeSet::new();
-    for side in sides {
-        paths.extend(below_experiments(sources, side)?);
+    for (side, files) in sides.iter().zip(&files) {
+        paths.extend(match files {
+            Some(files) => files.specifications(&sources.path_in_git("")),
+            None => in_folder(&sources.place().root),
+        });
         paths.extend(sources.measured_specifications(side));
     }
     let find = |side: usize, path: &str| find(sources, files[side].as_ref(), path, arguments);
@@ -164,21 +168,6 @@ fn name(side: &Source) -> Result<String, Error> {
     }
 }
 
-/// Paths of the YAML files of a side below `experiments/`, from the root of the reports.
-fn below_experiments(sources: &Sources, side: &Source) -> Result<Vec<String>, Error> {
-    let folder = "experiments";
-    let Source::Commit { hash, name } = side else {
-        // A folder without any has none.
-        let found = specs::find(&[sources.place().root.join(folder)]).unwrap_or_default();
-        let files = found.iter().filter(|file| file.is_file());
-        return Ok(files.map(|file| sources.place().relative(file)).collect());
-    };
-    let root = sources.path_in_git("");
-    let files = sources.required(name)?.files(hash, &sources.path_in_git(folder));
-    let is_yaml = |path: &&String| path.ends_with(".yaml") || path.ends_with(".yml");
-    Ok(files.iter().filter(is_yaml).filter_map(|path| path.strip_prefix(&root)).map(str::to_owned).collect())
-}
-
 fn files<'a>(sources: &'a Sources, side: &'a Source) -> Result<Option<RevisionFiles<'a>>, Error> {
     let Source::Commit { hash, name } = side else { return Ok(None) };
     let repository = sources.required(name)?;
@@ -260,7 +249,7 @@ impl Measurement<'_> {
         let (baseline, candidate) =
             (PlannedSide { experiment: &one, plan: &one_plan }, PlannedSide { experiment: &other, plan: &other_plan });
         let sources = [(from, &tracked[0]), (to, &tracked[1])]
-            .map(|(side, objects)| CommandSources::of(&side.loaded.experiment, &side.root, objects));
+            .map(|(side, objects)| CommandSources::of(&side.loaded.experiment, &side.root, objects, &Objects::new()));
         let are_sources_same = sources[0].is_some() && sources[0] == sources[1];
         let is_same = |one: &Model, other: &Model| match (&one.command, &other.command) {
             (Some(one), Some(other)) => are_sources_same && one.below(&from.root) == other.below(&to.root),

@@ -22,6 +22,9 @@ pub(super) struct RevisionFiles<'a> {
     known: BTreeSet<String>,
 }
 
+/// Where specifications are looked for, below the root of the reports.
+pub(super) const EXPERIMENTS: &str = "experiments";
+
 /// The worktree of a revision, below the folder of its files.
 const WORKTREE: &str = "worktree";
 
@@ -38,9 +41,12 @@ impl<'a> RevisionFiles<'a> {
         [self.folder.path().join(WORKTREE), self.folder.path().to_owned()]
     }
 
-    /// Every file of the revision, from the top.
-    pub(super) fn known(&self) -> impl Iterator<Item = &String> {
-        self.known.iter()
+    /// The YAML files below `experiments/`, from a root whose path from the top ends in `/` or is empty.
+    pub(super) fn specifications(&self, prefix: &str) -> Vec<String> {
+        let is_yaml = |path: &&str| path.ends_with(".yaml") || path.ends_with(".yml");
+        let is_below = |path: &&str| Path::new(path).starts_with(EXPERIMENTS);
+        let below = self.known.iter().filter_map(|path| path.strip_prefix(prefix));
+        below.filter(is_below).filter(is_yaml).map(str::to_owned).collect()
     }
 
     pub(super) fn repository(&self) -> &'a Repository {

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::revision_files::RevisionFiles;
+use super::revision_files::{EXPERIMENTS, RevisionFiles};
+use crate::commands::specs;
 use experiment::Experiment;
-use files::below::files_below;
 use files::digest;
 use judge::diff::{Side, Stale};
 use judge::results::{self, GateAsked, Results};
 use reading::plain_file;
 use record::git::{Blob, Repository};
-use record::sources::CommandSources;
+use record::sources::{CommandSources, Objects};
+use serde::Deserialize;
 
 /// Where the paths of a report lead.
 pub(super) enum Tree<'a> {
@@ -55,28 +56,18 @@ impl Tree<'_> {
         self.specifications().into_iter().find(is_same)
     }
 
-    /// Every YAML file below `experiments/`.
+    /// The specifications below `experiments/`, from the root.
     fn specifications(&self) -> Vec<String> {
         match self {
-            Tree::Folder(root) => {
-                let found = files_below(&root.join("experiments"), None, is_yaml).unwrap_or_default();
-                let below = found.iter().filter_map(|file| file.strip_prefix(root).ok()?.to_str());
-                below.map(str::to_owned).collect()
-            }
-            Tree::Commit { files, prefix } => {
-                let below = files.known().filter_map(|path| path.strip_prefix(prefix.as_str()));
-                below
-                    .filter(|path| path.starts_with("experiments/") && is_yaml(Path::new(path)))
-                    .map(str::to_owned)
-                    .collect()
-            }
+            Tree::Folder(root) => in_folder(root),
+            Tree::Commit { files, prefix } => files.specifications(prefix),
         }
     }
 
     /// Where the root of the reports stands in memory or on disk.
     fn root(&self) -> PathBuf {
         match self {
-            Tree::Folder(root) => root.canonicalize().unwrap_or_else(|_| (*root).to_owned()),
+            Tree::Folder(root) => (*root).to_owned(),
             Tree::Commit { files, prefix } => files.folder().join(prefix.trim_end_matches('/')),
         }
     }
@@ -98,13 +89,15 @@ impl Tree<'_> {
         let repository = repository.or(here.as_ref())?;
         let objects = repository.objects(commit, &prefix);
         let then = match results.provenance.subject.get("sources") {
-            Some(known) => serde_json::from_value(known.clone()).ok()?,
+            // What cannot be read is no proof that nothing changed.
+            Some(known) => CommandSources::deserialize(known).unwrap_or_default(),
             None => {
-                let path = if prefix.is_empty() { String::new() } else { format!("{}/", prefix.trim_end_matches('/')) };
-                let path = format!("{path}reports/{folder}/{}", results::FILE);
-                let (written, _) = repository.commits_of(commit.unwrap_or("HEAD"), &path).pop()?;
+                let top = prefix.trim_end_matches('/');
+                let path = Path::new(top).join("reports").join(folder).join(results::FILE);
+                let (written, _) = repository.commits_of(commit.unwrap_or("HEAD"), path.to_str()?).pop()?;
                 let then = repository.objects(Some(&written), &prefix);
-                let of = now.and_then(|experiment| CommandSources::of(experiment, &self.root(), &then));
+                let none = Objects::new();
+                let of = now.and_then(|experiment| CommandSources::of(experiment, &self.root(), &then, &none));
                 of.unwrap_or_else(|| CommandSources::default().elsewhere(&then))
             }
         };
@@ -207,8 +200,12 @@ fn is_same_specification(now: &str, measured: &str) -> bool {
     now == measured || spec::measured(now).is_some_and(|now| Some(now) == spec::measured(measured))
 }
 
-fn is_yaml(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+/// The specifications below `experiments/` of a folder, from it.
+pub(super) fn in_folder(root: &Path) -> Vec<String> {
+    // A folder without any has none.
+    let found = specs::find(&[root.join(EXPERIMENTS)]).unwrap_or_default();
+    let below = found.iter().filter(|file| file.is_file()).filter_map(|file| file.strip_prefix(root).ok()?.to_str());
+    below.map(str::to_owned).collect()
 }
 
 /// SHA-256 of files by their paths, as far as they are there.

@@ -7,7 +7,7 @@ use super::Pass;
 use crate::run::event::Event;
 use crate::run::session::{RunError, Session};
 use crate::run::{Job, Refusal};
-use base::printable::printable_line;
+use base::printable::{last_lines, printable_line};
 use base::quantity::Nanos;
 use experiment::Command;
 use record::SetUp;
@@ -15,7 +15,6 @@ use worker::command::CommandError;
 
 /// What a failed command says last: a compiler tells what is wrong before `make` gives up.
 const LINES: usize = 12;
-const LONGEST_LINE: usize = 300;
 
 /// Runs every `setup` once for each folder and environment.
 pub(super) struct RunSetups;
@@ -54,11 +53,8 @@ fn run(command: &Command, text: &str, session: &mut Session<'_>) -> Result<(), R
     let (why, log) = match session.run_command(command.process(&Command::of_shell(text)), LONGEST) {
         Ok(done) if done.status.success() => return Ok(()),
         Ok(done) => {
-            let lines: Vec<&str> = done.complaint.lines().filter(|line| !line.trim().is_empty()).collect();
-            let cut =
-                |line: &&str| format!("\n{}", printable_line(&line.chars().take(LONGEST_LINE).collect::<String>()));
-            let last: String = lines[lines.len().saturating_sub(LINES)..].iter().map(cut).collect();
-            (done.status.to_string(), last)
+            let last = last_lines(&done.complaint, LINES);
+            (done.status.to_string(), last.into_iter().map(|line| format!("\n{line}")).collect())
         }
         Err(CommandError::Interrupted) => return Err(RunError::Interrupted),
         Err(problem) => (problem.to_string(), String::new()),

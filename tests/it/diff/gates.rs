@@ -250,6 +250,34 @@ fn rows_are_accepted_by_the_names_in_the_table() {
     assert!(said.contains("Perfrun-Accept names no row: three/int8 latency; the rows are one/"), "{said}");
 }
 
+/// A line of one experiment is no mistake in another one; one of none is.
+#[test]
+fn a_line_that_accepts_a_row_of_another_experiment_is_no_mistake() {
+    let repository = Repository::new(&spec("0.2%", ""));
+    let other = spec("0.2%", "").replace("[one, two]", "[three]");
+    repository.0.write("experiments/y.yaml", &other);
+    repository.commit("another");
+    repository.git(&["tag", "before"]);
+    for name in ["x", "y"] {
+        let text = repository.0.read(&format!("experiments/{name}.yaml"));
+        repository.0.write(&format!("experiments/{name}.yaml"), &text.replace("scale: 0.5", "scale: 0.6"));
+    }
+    repository.commit("slower\n\nPerfrun-Accept: one/int8 latency worth it\nPerfrun-Accept: nine/int8 latency nothing");
+    let said = repository.diff(&["before...HEAD", "--remeasure", "--gate"]).expect_code(4).stdout;
+    assert!(!said.contains("names no row: one/int8"), "{said}");
+    assert_eq!(said.matches("names no row: nine/int8 latency").count(), 2, "{said}");
+}
+
+/// What was measured before it was tracked counts by its content, and words of commands that are no files are not stored.
+#[test]
+fn the_record_names_the_files_of_commands_alone() {
+    let repository = program("setup: sh src/build.sh\n");
+    let results: Value = serde_json::from_str(&repository.0.read("reports/x/results.json")).unwrap();
+    let sources = &results["provenance"]["subject"]["sources"];
+    assert_eq!(sources["named"], json!(["src/tool.sh", "src/build.sh"]));
+    assert!(sources["untracked"]["src/tool.sh"].is_string(), "{sources}");
+}
+
 #[test]
 fn a_report_that_git_ignores_is_said_when_it_is_written() {
     let repository = Repository(Workplace::new());

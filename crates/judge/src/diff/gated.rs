@@ -25,12 +25,8 @@ pub(super) fn judge(
     let (before, after) = (by_id(&baseline.results), by_id(&candidate.results));
     let is_quick = baseline.results.measured.quick || candidate.results.measured.quick;
     let pair = |row: &Row| Some((*before.get(&row.cell)?, *after.get(&row.cell)?));
-    let is_uncertain = |row: &&Row| {
-        let asked = gating.of_row(row).filter(|asked| is_weighed(row, asked, is_quick));
-        let margin = asked.and_then(|asked| asked.worse_by).unwrap_or(row.margin);
-        let judged = || sides.judge(pair(row)?, row.metric, margin, 1)?.p;
-        asked.is_some() && judged().is_some()
-    };
+    let is_uncertain =
+        |row: &&Row| row.p.is_some() && gating.of_row(row).is_some_and(|asked| is_weighed(row, asked, is_quick));
     let together = rows.iter().filter(is_uncertain).count();
     for row in rows.iter_mut() {
         let Some(asked) = gating.of_row(row).filter(|_| !matches!(row.reason, Reason::Neither { .. })) else {
@@ -42,7 +38,8 @@ pub(super) fn judge(
             true => (Held::Unjudged, judged(worse_by)),
             false => (outcome_unseen(row, is_quick), None),
         };
-        let shown = found.as_ref().and_then(|_| judged(row.margin));
+        // One row is judged as it is without a gate.
+        let shown = found.as_ref().filter(|_| together > 1).and_then(|_| judged(row.margin));
         let fails_undecided = gating.fails_undecided || asked.fails_undecided;
         let mut gate = GateRow { worse_by, outcome, verdict: None, detectable: None, is_near: false, accepted: None };
         if let Some(found) = found {

@@ -130,7 +130,7 @@ fn rounds_of_pytest(benchmarks: Vec<Benchmark>, machine: Option<&serde_json::Val
     Ok(contents)
 }
 
-/// A value for each repetition, whatever the order: repetitions may be interleaved.
+/// One value for each repetition. The order of the file does not matter, since repetitions may be interleaved.
 fn repetitions_of_google(rows: Vec<Benchmark>, context: Option<&serde_json::Value>) -> Result<Contents, Refusal> {
     let is_aggregate = |row: &Benchmark| row.run_type.as_deref() == Some("aggregate");
     if !rows.is_empty() && rows.iter().all(is_aggregate) {

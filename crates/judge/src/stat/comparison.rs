@@ -36,7 +36,7 @@ pub enum ComparisonError {
         /// What is counted: runs or values.
         things: &'static str,
     },
-    /// Numbers of different things, or of which nobody knows whether they are the same.
+    /// The units differ, or one file names none.
     #[error("{baseline} has {of_baseline} and {candidate} {of_candidate}, so they cannot be compared")]
     DifferentUnits {
         baseline: String,

@@ -40,7 +40,7 @@ pub struct Analysis {
     pub comparison: Option<Comparison>,
     /// Its p value, adjusted for all comparisons of the files (Holm 1979).
     pub p_holm: Option<f64>,
-    /// Whether it makes a gate fall; `None` where nothing was asked.
+    /// Whether it fails `--fail-on`; `None` without that option.
     pub fails: Option<bool>,
 }
 

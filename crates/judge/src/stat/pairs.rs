@@ -1,6 +1,6 @@
 //! Which benchmark of one file belongs to which of the other.
 //!
-//! By name. Two files of one benchmark each belong together whatever the names: people call them `old` and `new`.
+//! Benchmarks are paired by name. Two files with one benchmark each are compared even if the names differ (`old`, `new`).
 
 use std::collections::HashMap;
 

@@ -30,13 +30,19 @@ impl Repository {
         inside(folder, found)
     }
 
-    /// The same of files that are neither tracked nor ignored, as far as they are few.
+    /// The same of files that are neither tracked nor ignored, if they are few: of those that are small, since each is read.
     pub fn untracked(&self, folder: &str) -> BTreeMap<String, String> {
         const MOST: usize = 1_000;
+        const MOST_BYTES: u64 = 1 << 20;
         let folder = folder.trim_end_matches('/');
         let below = if folder.is_empty() { "." } else { folder };
-        let listed = self.listed(&["ls-files", "--others", "--exclude-standard", "-z", "--", below]);
-        if listed.len() > MOST { BTreeMap::new() } else { inside(folder, self.hashed(&listed)) }
+        let mut listed = self.listed(&["ls-files", "--others", "--exclude-standard", "-z", "--", below]);
+        let is_small = |path: &String| self.top.join(path).metadata().is_ok_and(|file| file.len() <= MOST_BYTES);
+        if listed.len() > MOST {
+            return BTreeMap::new();
+        }
+        listed.retain(is_small);
+        inside(folder, self.hashed(&listed))
     }
 
     fn listed(&self, words: &[&str]) -> Vec<String> {
@@ -49,12 +55,18 @@ impl Repository {
     fn hashed(&self, paths: &[String]) -> BTreeMap<String, String> {
         let is_file = |path: &&String| self.top.join(path.as_str()).is_file();
         let files: Vec<&String> = paths.iter().filter(is_file).collect();
-        let objects = match files.as_slice() {
-            [] => None,
-            files => self.text(["hash-object", "--"].into_iter().chain(files.iter().map(|path| path.as_str()))),
-        };
-        let objects = objects.unwrap_or_default();
-        files.into_iter().cloned().zip(objects.lines().map(str::to_owned)).collect()
+        // A command line holds so many paths.
+        let each = files.chunks(500).flat_map(|files| {
+            let words = ["hash-object", "--"].into_iter().chain(files.iter().map(|path| path.as_str()));
+            let objects = self.text(words).unwrap_or_default();
+            files
+                .iter()
+                .copied()
+                .cloned()
+                .zip(objects.lines().map(str::to_owned).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        });
+        each.collect()
     }
 
     /// Whether git leaves out what lies at a path, so that no commit has it.

@@ -7,7 +7,7 @@ use super::{Failed, Sentence, facts, judged, order, tables};
 use crate::cause::beside;
 use crate::format::{self, count, difference, list, measured, percent, verdict_word};
 use base::metric::{CPU_TIME, Difference, LATENCY, MetricReference, Unit};
-use base::printable::printable_line;
+use base::printable::{last_lines, printable_line};
 use base::wording::{capitalized, grouped, some};
 use judge::diff::{Diff, DiffOptions, GateOutcome, Held, Reason, Row, SideFailure, SideSeen};
 use judge::results::OperatorDifference;
@@ -100,9 +100,8 @@ pub(super) fn operators(diff: &Diff) -> Vec<String> {
     .collect()
 }
 
-/// More lines of a log than these are left out, and longer ones cut.
+/// More lines of a log than these are left out.
 const LOG_LINES: usize = 8;
-const LOG_CHARACTERS: usize = 200;
 
 /// What failed, the sides one after the other.
 pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
@@ -116,10 +115,7 @@ pub(super) fn failures(diff: &Diff) -> Vec<Failed> {
         let name = names.name(&failed.names);
         let text = format!("{name} of {}: {how}: {}", failed.side, failed.failure.failure.in_short());
         let log = failed.failure.log_tail.as_deref().unwrap_or_default();
-        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LOG_LINES)..].iter();
-        let last = last.map(|line| printable_line(&line.chars().take(LOG_CHARACTERS).collect::<String>()).into_owned());
-        let last: Vec<String> = last.collect();
+        let last = last_lines(log, LOG_LINES);
         // A single line is the message already.
         let log = if last.len() == 1 && text.contains(last[0].as_str()) { String::new() } else { last.join("\n") };
         Failed { text: printable_line(&text).into_owned(), log }

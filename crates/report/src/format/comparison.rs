@@ -56,7 +56,7 @@ fn parts_of_ratio(value: f64, interval: Option<Interval>, unit: &str, margins: &
 
 /// Whether all of a ratio's interval is beyond the margin, on either side.
 pub fn is_beyond(interval: Option<Interval>, margin: f64) -> bool {
-    interval.is_some_and(|it| it.low > 1.0 + margin || it.high < (1.0 + margin).recip())
+    interval.is_some_and(|it| it.is_beyond(margin))
 }
 
 /// `2.67x [2.64, 2.70] faster`; `1.93x (3 runs, not judged)` below five common blocks; `undecided: quick look`, with

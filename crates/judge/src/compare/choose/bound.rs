@@ -230,8 +230,7 @@ fn speedup(
     let (interval, n) = (comparison.interval(), comparison.blocks as usize);
     let estimate = Estimate { value: comparison.ratio, interval, n, confidence: comparison.confidence };
     // An interval beyond the margin whose direction these runs do not establish claims nothing (method 6.1).
-    let margin = 1.0 + comparison.margin;
-    let is_beyond = interval.is_some_and(|it| it.low > margin || it.high < margin.recip());
+    let is_beyond = interval.is_some_and(|it| it.is_beyond(comparison.margin));
     let too_few = (comparison.verdict.is_open() && is_beyond).then_some(Doubt::TooFewRuns);
     (Some(estimate), comparison.withheld().map(Doubt::Withheld).or(too_few))
 }

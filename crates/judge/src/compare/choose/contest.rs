@@ -143,7 +143,7 @@ impl Question<'_> {
         let mut field: Vec<usize> = Vec::new();
         for &cell in cells {
             let standing = match unfit(self.plan, self.summary, &self.judged.controls, metric, cell) {
-                // What misses a bound is out, whatever its own numbers support.
+                // A cell that misses a bound is out, even where its runs or samples are too few for the metric.
                 Some(why @ (Unfit::TooFewSamples { .. } | Unfit::TooFewRuns(_))) => match within(self.id(cell), bounds)
                 {
                     out @ Standing::OutOfBounds { .. } => out,

@@ -1,5 +1,6 @@
 //! `perfrun diff`: sides, verdicts, gates, pages, and what cannot be compared.
 
+mod branches;
 mod first;
 mod gates;
 mod refused;

@@ -72,7 +72,11 @@ fn case(class: String, name: String, is_failure: bool, why: String) -> TestCase 
 fn of_row(diff: &Diff, row: &Row) -> TestCase {
     let [before, after] = tables::values(row).map(|value| value.unwrap_or_else(|| "-".to_owned()));
     let name = tables::Names::of(diff).of_row(row);
-    let words = format!("{before} -> {after}: {}", reason::verdict(row));
+    let words = match &row.reason {
+        // Without a table there is no note above it.
+        Reason::Stale { file } => summary::stale_remedy(file),
+        _ => format!("{before} -> {after}: {}", reason::verdict(row)),
+    };
     let allows_unjudged = diff.gate.as_ref().is_some_and(|gate| gate.allows_unjudged);
     let is_failure = match row.gate.as_ref().map(|gate| gate.outcome) {
         Some(Held::Falls) => true,

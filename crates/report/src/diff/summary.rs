@@ -164,12 +164,12 @@ fn other_load(diff: &Diff) -> Option<String> {
 
 fn stale(side: &SideSeen) -> Option<String> {
     let files = list(&side.stale);
-    (!side.stale.is_empty()).then(|| {
-        format!(
-            "{} is out of date: {files} changed since it was measured; measure again, or use --remeasure",
-            side.name
-        )
-    })
+    (!side.stale.is_empty()).then(|| format!("{} is out of date: {}", side.name, stale_remedy(&files)))
+}
+
+/// Files that changed since a report, and what to do.
+pub(super) fn stale_remedy(files: &str) -> String {
+    format!("{files} changed since it was measured; measure again, or use --remeasure")
 }
 
 fn unmeasured(side: &SideSeen) -> Option<String> {

@@ -95,6 +95,9 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
         return Err(PrepareError::NotUtf8 { path: path.clone() });
     }
     read_files.push(std::path::absolute(spec_path).unwrap_or_else(|_| spec_path.to_owned()));
+    let sources = command_sources(experiment, place, spec_path);
+    let run_files = sources.iter().flat_map(CommandSources::named_and_tracked);
+    read_files.extend(run_files.map(|path| place.root.join(path)));
     let (revision, no_revision) = match revision::current(&place.root, &read_files) {
         Ok(revision) => (revision, None),
         Err(error) => {
@@ -102,7 +105,6 @@ pub fn create(prepared: Prepared, place: &ProjectRoot, provenance: Provenance<'_
             (None, Some(NoRevision { why: without_home(&why), remedy: error.hint() }))
         }
     };
-    let sources = command_sources(experiment, place, spec_path);
     let started = record::now();
     let folder = place.new_record(&experiment.name, &started)?;
     info!("record: {}", folder.display());

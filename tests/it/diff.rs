@@ -3,6 +3,7 @@
 mod branches;
 mod first;
 mod gates;
+mod rates;
 mod refused;
 mod shown;
 
@@ -39,7 +40,8 @@ impl Repository {
     }
 
     fn measure(&self) {
-        self.0.run(&["experiments/x.yaml"]).expect_code(0);
+        // On a busy machine a later report may have a worse grade than the one that is there.
+        self.0.run(&["experiments/x.yaml", "--replace"]).expect_code(0);
     }
 
     fn commit(&self, message: &str) {

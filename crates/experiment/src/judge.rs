@@ -184,6 +184,14 @@ pub struct Gate {
     pub fails_undecided: bool,
 }
 
+impl Gate {
+    /// What is gated unasked: latency, by its margin.
+    pub fn of_latency(margin: Margin) -> Self {
+        let worse_by = Difference::Relative(margin.default.0);
+        Gate { metric: MetricReference::LATENCY, worse_by, of: Selector::default(), fails_undecided: false }
+    }
+}
+
 impl Experiment {
     /// What the question, its bounds and the goals are about, the metric that decides first.
     pub fn asked(&self) -> impl Iterator<Item = MetricReference> {
@@ -203,9 +211,10 @@ impl Experiment {
     }
 
     /// The metrics by which a look at a growing record says who needs more runs (method 4.6): latency first, then those of
-    /// the question, its bounds and the goals.
+    /// the question, its bounds and the goals; of both sides of a diff those of the gates.
     pub fn looked_at(&self) -> Vec<MetricReference> {
-        of_runs(self.asked())
+        let gates = self.gate.iter().filter(|_| !self.pairs.is_empty());
+        of_runs(self.asked().chain(gates.map(|gate| gate.metric)))
     }
 
     /// Those that other devices at work must not change (method 4.7).

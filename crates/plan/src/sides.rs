@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use super::{Cell, CellId, Plan};
 use experiment::{
-    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, InputPoint, Matrix, Measure, Model, Variant,
+    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, Gate, InputPoint, Matrix, Measure, Model, Selector,
+    Variant,
 };
 
 /// One side: what it asks for, and its own plan.
@@ -62,6 +63,12 @@ pub fn both_sides(
         unchanged: unchanged.iter().map(|(id, _)| *id).collect(),
         fed_otherwise,
     }
+}
+
+/// What a selector of the newer side selects here.
+fn newer_side(selector: &Selector) -> Selector {
+    let names = |patterns: &Vec<String>| patterns.iter().flat_map(|name| [name.clone(), format!("{name}@b")]).collect();
+    Selector(selector.0.iter().map(|(key, patterns)| (key.clone(), names(patterns))).collect())
 }
 
 /// Which entries of both sides are the same.
@@ -138,6 +145,7 @@ impl<'a> Join<'a> {
             pareto: Vec::new(),
             tables: Vec::new(),
             matrix: Matrix::default(),
+            gate: to.gate.iter().map(|gate| Gate { of: newer_side(&gate.of), ..gate.clone() }).collect(),
             ..to.clone()
         }
     }

@@ -70,6 +70,11 @@ impl CommandSources {
         CommandSources { files: if is_by_folder { by_folder(files) } else { files }, ..self.clone() }
     }
 
+    /// The files that commands name, and those that are told one by one.
+    pub fn named_and_tracked(&self) -> impl Iterator<Item = &String> {
+        self.named.iter().chain(self.files.keys().filter(|path| !path.ends_with('/')))
+    }
+
     fn select(&self, objects: &Objects) -> BTreeMap<String, String> {
         let selected = objects.iter().filter(|(path, _)| self.has(path));
         selected.map(|(path, object)| (path.clone(), object.chars().take(DIGITS).collect())).collect()

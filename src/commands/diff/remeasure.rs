@@ -14,7 +14,7 @@ use crate::run::{self, Prepared};
 use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, Overrides};
 use crate::ui::error::{Error, ExitCode};
-use experiment::{self, AxisMap, Model};
+use experiment::{self, AxisMap, Gate, Model};
 use judge::diff::{
     Accepted, Diff, PairedCell, PairedMeasurement, Reason, Side, Stale, UnmeasuredCell, diff, sides as sides_of,
 };
@@ -267,7 +267,11 @@ impl Measurement<'_> {
         );
         let (measured, code) = match &both.experiment {
             Some(experiment) => {
-                let loaded = Loaded { experiment: experiment.clone(), ..to.loaded.clone() };
+                let mut experiment = experiment.clone();
+                if super::is_gated(self.arguments) && experiment.gate.is_empty() {
+                    experiment.gate.push(Gate::of_latency(experiment.compare.margin));
+                }
+                let loaded = Loaded { experiment, ..to.loaded.clone() };
                 match self.measure(&loaded, &to.file)? {
                     Some((results, code)) => (results, code),
                     None => return Ok(None),

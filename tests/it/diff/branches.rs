@@ -59,7 +59,7 @@ fn check(repository: &Repository, change: Change, allowed: &[&str], words: &[&st
     let branch = repository.git(&["rev-parse", "--short", "HEAD"]);
     let mut arguments = vec!["diff", "main...HEAD", "--gate", "--output", "out", "--format", "md,html,json,junit"];
     if !is_of_reports(change) {
-        arguments.extend(["--remeasure", "--budget", "25s"]);
+        arguments.extend(["--remeasure", "--budget", "60s"]);
     }
     // The program that fails once counts its runs there.
     let scratch = tempfile::tempdir().unwrap();

@@ -138,6 +138,8 @@ fn a_change_that_is_measured_before_it_is_committed_is_fresh() {
     let repository = program("");
     repository.0.write("src/tool.sh", "exit 0 # the same\n");
     repository.measure();
+    let results: Value = serde_json::from_str(&repository.0.read("reports/x/results.json")).unwrap();
+    assert_eq!(results["provenance"]["context"]["dirty"], json!(["src/tool.sh"]));
     repository.commit("both at once");
     let done = repository.diff(&["before...HEAD"]);
     assert!(!done.stdout.contains("changed since"), "{}", done.stdout);

@@ -8,6 +8,7 @@ pub mod choose;
 mod comparable;
 pub mod control;
 pub mod family;
+mod gated_pairs;
 mod goals;
 pub mod need;
 pub mod pair;

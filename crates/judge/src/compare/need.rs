@@ -2,7 +2,8 @@
 //!
 //! Input: plan and summary at an interim analysis. Output: for each group, whether more blocks can change its answer. A
 //! comparison is settled once it has a verdict, or when no further block can give it one; where nothing is compared, a
-//! cell is settled once its interval lies within the margin. Goals and `choose` must be settled too. Deliberately absent:
+//! cell is settled once its interval lies within the margin. Goals, `choose`, and gates of both sides of a diff must be
+//! settled too. Deliberately absent:
 //! when an analysis takes place, and stopping.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choose::{BoundCheck, BoundOutcome, Doubt, asked, check_bound, sort_by_estimate};
 use super::comparable::{comparable, unfit};
+use super::gated_pairs::GatedPairs;
 use super::pair::{compare_cells, compare_unasked};
 use super::{Comparison, ComparisonRules};
 use crate::summary::{CellSummary, Summary};
@@ -35,7 +37,7 @@ pub struct Effort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// All its comparisons have their verdict, and the goals and the question theirs; where nothing is compared, its cells
+    /// All its comparisons have their verdict, and the goals, the question and the gates theirs; where nothing is compared, its cells
     /// are known to within the margin.
     Decided,
     /// What it lacks no further block would tell: a cell was given up, or its outputs are not to be used.
@@ -102,8 +104,15 @@ fn needs(manifest: &Manifest, summary: &Summary) -> Vec<Progress> {
     let terms = ComparisonRules::of(manifest);
     let plan = &manifest.plan;
     let open = open_cells(manifest, summary, &terms);
+    let gates = GatedPairs::of(manifest);
     let is_open = |group: &Group| group.cells.iter().any(|cell| open.contains(&(*cell as usize)));
-    let need = |group: &Group| if is_open(group) { Progress::Open } else { of_group(plan, group, summary, &terms) };
+    let need = |group: &Group| match is_open(group) {
+        true => Progress::Open,
+        false => match of_group(plan, group, summary, &terms) {
+            Progress::Decided if gates.is_open(group, summary, &terms) => Progress::Open,
+            found => found,
+        },
+    };
     plan.groups.iter().map(need).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::diff::Source;
-use super::points::{experiments, path_of_report, points};
+use super::points::{all_points, experiments, path_of_report, points};
 use super::{json_text, print, specs};
 use crate::ui::cli::HistoryArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -166,8 +166,7 @@ pub(super) fn points_until(
     wanted: Wanted<'_>,
     ui: &Ui,
 ) -> Vec<Point> {
-    let path = path_of_report(place, repository, experiment);
-    let found = points(repository, &path, &repository.commits_of(head, &path), wanted);
+    let found = all_points((place, repository), experiment, head, wanted);
     // One report that cannot be read hides none of the others.
     let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();
     found.into_iter().filter_map(told).collect()

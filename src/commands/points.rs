@@ -1,7 +1,7 @@
 //! The reports of an experiment over commits, as git has them.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
@@ -19,6 +19,58 @@ pub(super) fn path_in_git(place: &ProjectRoot, repository: &Repository, path: &s
 /// Where a report lies, as git names it.
 pub(super) fn path_of_report(place: &ProjectRoot, repository: &Repository, experiment: &str) -> String {
     path_in_git(place, repository, &format!("reports/{experiment}/{}", results::FILE))
+}
+
+/// A report that was renamed more often is followed no further.
+const MOST_RENAMES: usize = 16;
+
+/// The reports of an experiment up to a commit, oldest first, under the names that it had before too.
+pub(super) fn all_points(
+    (place, repository): (&ProjectRoot, &Repository),
+    experiment: &str,
+    head: &str,
+    wanted: Wanted<'_>,
+) -> Vec<Result<Point, StoreError>> {
+    let (mut path, mut until) = (path_of_report(place, repository, experiment), head.to_owned());
+    let mut parts = Vec::new();
+    for _ in 0..MOST_RENAMES {
+        let commits = repository.commits_of(&until, &path);
+        let Some((first, _)) = commits.first().cloned() else { break };
+        let part = points(repository, &path, &commits, wanted);
+        let oldest = part.iter().flatten().next();
+        let specification = oldest.and_then(|point| {
+            let path = point.results.provenance.subject.get("specification")?.get("path")?.as_str()?;
+            Some(path_in_git(place, repository, path))
+        });
+        parts.push(part);
+        let of_report = renamed(repository, &first, &path);
+        let earlier = of_report.or_else(|| {
+            let added = repository.commits_of(&first, &specification.clone()?).first()?.0.clone();
+            let (old, until) = renamed(repository, &added, &specification?)?;
+            let name = Path::new(&old).file_stem()?.to_str()?;
+            Some((path_of_report(place, repository, name), until))
+        });
+        let Some(earlier) = earlier else { break };
+        (path, until) = earlier;
+    }
+    once(parts.into_iter().rev().flatten())
+}
+
+/// Each record once: a commit that words a report anew, or moves it, measured nothing.
+fn once(points: impl IntoIterator<Item = Result<Point, StoreError>>) -> Vec<Result<Point, StoreError>> {
+    let mut known = HashSet::new();
+    let is_new = |point: &Result<Point, StoreError>| match point {
+        Ok(point) => point.results.record.is_empty() || known.insert(point.results.record.clone()),
+        Err(_) => true,
+    };
+    points.into_iter().filter(is_new).collect()
+}
+
+/// Under which path a file lay before a commit that renamed it, and that commit's parent.
+fn renamed(repository: &Repository, commit: &str, path: &str) -> Option<(String, String)> {
+    let parent = format!("{commit}^");
+    let renames = repository.renames(&parent, Some(commit));
+    Some((renames.into_iter().find(|(_, new)| new == path)?.0, parent))
 }
 
 /// What these commits have at a path; those without it are left out.
@@ -41,16 +93,9 @@ pub(super) fn points(
             _ => None,
         }
     };
-    // A commit that words a report anew measured nothing.
-    let mut known = HashSet::new();
-    let is_new = |point: &Result<Point, StoreError>| match point {
-        Ok(point) => point.results.record.is_empty() || known.insert(point.results.record.clone()),
-        Err(_) => true,
-    };
     // A reader is a git of its own: two are enough.
     let each = commits.par_iter().with_min_len(commits.len().div_ceil(2)).map_init(reader, read);
-    let points: Vec<_> = each.flatten_iter().collect();
-    points.into_iter().filter(is_new).collect()
+    once(each.flatten_iter().collect::<Vec<_>>())
 }
 
 /// Experiments with a report.

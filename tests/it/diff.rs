@@ -75,6 +75,28 @@ impl Repository {
     }
 }
 
+/// A specification that was renamed keeps its course, whether its old report was moved, removed or left behind.
+#[test]
+fn a_history_goes_on_under_a_new_name() {
+    for old_report in ["mv", "rm", "left"] {
+        let repository = Repository::new(SPEC);
+        repository.git(&["mv", "experiments/x.yaml", "experiments/y.yaml"]);
+        match old_report {
+            "mv" => drop(repository.git(&["mv", "reports/x", "reports/y"])),
+            "rm" => drop(repository.git(&["rm", "-rq", "reports/x"])),
+            _ => {}
+        }
+        repository.0.run(&["experiments/y.yaml", "--replace"]).expect_code(0);
+        repository.commit("another name");
+        repository.0.run(&["experiments/y.yaml", "--replace"]).expect_code(0);
+        repository.commit("once more");
+        let found = repository.0.run(&["history", "y", "--committed", "--json"]).expect_code(0);
+        let history: Value = serde_json::from_str(&found.stdout).unwrap();
+        let points = history["series"][0]["values"].as_array().unwrap_or_else(|| panic!("{history}"));
+        assert_eq!(points.len(), 3, "{old_report}: {history}");
+    }
+}
+
 #[test]
 fn variables_of_the_shell_are_named_where_they_differ() {
     let repository = Repository::new(SPEC);

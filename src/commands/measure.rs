@@ -34,6 +34,19 @@ pub(super) fn measure(
     interrupts: &Interrupts,
     ui: &Ui,
 ) -> Result<Option<(Job, ExitCode)>, Error> {
+    Ok(measure_until_stopped(what, interrupts, ui)?.filter(|(_, code)| *code != ExitCode::Interrupted))
+}
+
+/// The same with what there is where the user stopped it, and [`ExitCode::Interrupted`]; nothing where no run had begun.
+///
+/// # Errors
+///
+/// What cannot be measured here.
+pub(super) fn measure_until_stopped(
+    what: Measurement<'_>,
+    interrupts: &Interrupts,
+    ui: &Ui,
+) -> Result<Option<(Job, ExitCode)>, Error> {
     let Measurement { loaded, file, place, wishes, overrides, restrictions } = what;
     let mut prepared = run::prepare(&loaded.experiment)?;
     specs::select(&mut prepared, loaded, overrides)?;
@@ -46,7 +59,7 @@ pub(super) fn measure(
     let mut job = run::create(prepared, place, provenance)?;
     match admission.execute(&mut job, interrupts, ui)? {
         Ended::Complete => {}
-        Ended::Interrupted => return Ok(None),
+        Ended::Interrupted => return Ok(Some((job, ExitCode::Interrupted))),
         Ended::Refused(refusal) => return Err(super::run::below_requirement(job.record(), refusal)),
     }
     let failed = job.record().runs.iter().any(|run| run.outcome == Outcome::Failed);

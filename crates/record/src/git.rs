@@ -12,6 +12,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use tracing::debug;
 
+use base::printable::last_lines;
 use files::digest;
 
 /// What a pointer of Git LFS begins with.
@@ -251,11 +252,20 @@ impl Repository {
         Some(FileReader { path, process, requests: Some(requests), answers })
     }
 
-    /// Checks a commit out into a folder that is not there yet, as a worktree of its own; `None` where git cannot.
-    pub fn worktree(&self, commit: &str, folder: &Path) -> Option<Worktree> {
+    /// Checks a commit out into a folder that is not there yet, as a worktree of its own, without its submodules.
+    ///
+    /// # Errors
+    ///
+    /// What git says where it cannot.
+    pub fn worktree(&self, commit: &str, folder: &Path) -> Result<Worktree, String> {
         let words = ["worktree", "add", "--quiet", "--detach", "--force"].map(OsStr::new);
-        self.text(words.into_iter().chain([folder.as_os_str(), OsStr::new(commit)]))?;
-        Some(Worktree { repository: self.clone(), folder: folder.to_owned() })
+        let mut git = self.git();
+        git.args(words.into_iter().chain([folder.as_os_str(), OsStr::new(commit)]));
+        let output = asked(&mut git).output().map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(Worktree { repository: self.clone(), folder: folder.to_owned() }),
+            false => Err(last_lines(&String::from_utf8_lossy(&output.stderr), 3).join("; ")),
+        }
     }
 
     /// The bytes of a file at a commit.

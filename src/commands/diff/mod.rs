@@ -26,6 +26,8 @@ struct Compared {
     diffs: Vec<Diff>,
     gone: Vec<String>,
     new: Vec<String>,
+    /// Experiments that the user stopped, or that were not begun for it.
+    stopped: Vec<String>,
     /// How the measuring ended, where something was measured.
     code: ExitCode,
 }
@@ -66,21 +68,28 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => remeasure::run(arguments, &sources, &sides, &accepted, ui)?,
         false => stored(arguments, &sources, &sides, &accepted)?,
     };
-    let Some(Compared { mut diffs, gone, new, code }) = compared else { return Ok(ExitCode::Interrupted) };
+    let Some(Compared { mut diffs, gone, new, stopped, code }) = compared else { return Ok(ExitCode::Interrupted) };
+    if diffs.is_empty() && !stopped.is_empty() {
+        return Ok(ExitCode::Interrupted);
+    }
     leave_idle_lines(&mut diffs);
     let nothing = nothing_yet(arguments, &sides, (&diffs, &gone, &new))?;
     // What an older side has and no newer one cannot be judged.
     let is_gone = is_gated(arguments) && !gone.is_empty() && !arguments.allow_unjudged;
     let gates = diffs.iter().filter_map(|diff| Some(diff.gate.as_ref()?.outcome));
-    let gate = gates.chain(is_gone.then_some(GateOutcome::Failed)).max();
+    let stopped_gate = (is_gated(arguments) && !stopped.is_empty()).then_some(GateOutcome::Undecided);
+    let gate = gates.chain(is_gone.then_some(GateOutcome::Failed)).chain(stopped_gate).max();
     // What has nothing to compare with cannot have become worse.
     let gate =
         gate.or((!new.is_empty() || !gone.is_empty()).then_some(GateOutcome::Passed)).filter(|_| is_gated(arguments));
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
-    let shown = Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, is_gone, gate };
+    let shown = Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, stopped, is_gone, gate };
     show(&shown, arguments, ui)?;
+    if !shown.stopped.is_empty() {
+        return Ok(ExitCode::Interrupted);
+    }
     if arguments.bisect {
         return Ok(answer);
     }
@@ -169,7 +178,7 @@ fn stored(
     }
     // Ten thousand cells take a quarter of a second to be given back, and the process is about to end.
     std::mem::forget(pairs.both);
-    Ok(Some(Compared { diffs, gone: pairs.gone, new: pairs.new, code: ExitCode::Done }))
+    Ok(Some(Compared { diffs, gone: pairs.gone, new: pairs.new, stopped: Vec::new(), code: ExitCode::Done }))
 }
 
 fn is_gated(arguments: &DiffArgs) -> bool {

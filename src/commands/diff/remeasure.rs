@@ -82,18 +82,34 @@ pub(super) fn run(
             }
         }
     }
+    for (files, name) in files.iter().zip(&names) {
+        for path in files.iter().flat_map(RevisionFiles::submodules) {
+            ui.note(&format!(
+                "left out   {name}: submodule {path}; `setup` can run `git submodule update --init {path}`"
+            ));
+        }
+    }
     pairs.join_moved(&renames(sources, sides));
     pairs.check_names(arguments)?;
     let measurement = Measurement { arguments, sources, names: &names, accepted, interrupts: &interrupts, ui };
     let tracked = [0, 1].map(|side| measurement.tracked(files[side].as_ref(), &pairs));
     let named = |of: &[Specified]| of.iter().map(|one| one.loaded.experiment.name.clone()).collect();
     let (gone, new) = (named(&pairs.gone), named(&pairs.new));
-    let mut compared = Compared { diffs: Vec::new(), gone, new, code: ExitCode::Done };
+    let mut compared = Compared { diffs: Vec::new(), gone, new, stopped: Vec::new(), code: ExitCode::Done };
     for (from, to) in pairs.both {
+        if !compared.stopped.is_empty() {
+            compared.stopped.push(to.loaded.experiment.name);
+            continue;
+        }
         let (from, to) = (measurement.ask(from)?, measurement.ask(to)?);
-        let Some((diff, code)) = measurement.of(&from, &to, &tracked)? else { return Ok(None) };
-        compared.diffs.push(diff);
-        compared.code = compared.code.worst(code);
+        let found = measurement.of(&from, &to, &tracked)?;
+        if found.as_ref().is_none_or(|(_, code)| *code == ExitCode::Interrupted) {
+            compared.stopped.push(to.loaded.experiment.name.clone());
+        }
+        if let Some((diff, code)) = found {
+            compared.diffs.push(diff);
+            compared.code = compared.code.worst(code);
+        }
     }
     Ok(Some(compared))
 }
@@ -242,7 +258,7 @@ impl Measurement<'_> {
         repository.map_or_else(Objects::new, |repository| repository.objects(commit, prefix.trim_end_matches('/')))
     }
 
-    /// One specification: a record of what changed, and what it says; nothing where the user stopped it.
+    /// One specification: a record of what changed, and what it says; nothing where the user stopped it before the first run.
     fn of(&self, from: &Asked, to: &Asked, tracked: &[Objects; 2]) -> Result<Option<(Diff, ExitCode)>, Error> {
         let side = |asked: &'_ Asked| (asked.loaded.experiment.clone(), asked.prepared.plan.clone());
         let ((one, one_plan), (other, other_plan)) = (side(from), side(to));
@@ -282,7 +298,7 @@ impl Measurement<'_> {
         Ok(Some((self.judge(measured, &both, (from, &one_plan), (to, &other_plan))?, code)))
     }
 
-    /// Measures both sides in one record; nothing where the user stopped it.
+    /// Measures both sides in one record, until the user stops it; nothing where no run had begun.
     fn measure(&self, loaded: &Loaded, file: &Path) -> Result<Option<(Results, ExitCode)>, Error> {
         let what = measure::Measurement {
             loaded,
@@ -296,7 +312,7 @@ impl Measurement<'_> {
             overrides: &Overrides::default(),
             restrictions: vec![format!("diff --remeasure {} {}", self.names[0], self.names[1])],
         };
-        let measured = measure::measure(what, self.interrupts, self.ui)?;
+        let measured = measure::measure_until_stopped(what, self.interrupts, self.ui)?;
         measured.map(|(job, code)| Ok((results_of(&job.into_record())?, code))).transpose()
     }
 

@@ -95,13 +95,18 @@ impl<'a> RevisionFiles<'a> {
     fn checked_out(&self) -> Result<&Path, Error> {
         if self.worktree.get().is_none() {
             let folder = self.folder.path().join(WORKTREE);
-            let worktree = self.repository.worktree(self.commit, &folder).ok_or_else(|| {
-                let message = format!("git cannot check out {} into a worktree of its own", self.name);
-                Error::refused(message, format!("`git worktree add --detach FOLDER {}` says why", self.commit))
+            let worktree = self.repository.worktree(self.commit, &folder).map_err(|why| {
+                let message = format!("git cannot check out {} into a worktree of its own: {why}", self.name);
+                Error::refused(message, format!("`git worktree add --detach FOLDER {}` has to work", self.commit))
             })?;
             let _first = self.worktree.set(worktree);
         }
         Ok(self.worktree.get().map_or(self.folder.path(), |worktree| worktree.folder.as_path()))
+    }
+
+    /// Submodules, which the worktree does not have.
+    pub(super) fn submodules(&self) -> Vec<String> {
+        self.worktree.get().map_or_else(Vec::new, |_| self.repository.submodules(self.commit))
     }
 
     /// The same with empty files: enough to know what the patterns of the specification find.

@@ -31,6 +31,8 @@ pub(super) struct Shown {
     pub(super) gone: Vec<String>,
     /// Experiments of the newer side alone.
     pub(super) new: Vec<String>,
+    /// Experiments that were not measured to their end, because the user stopped it.
+    pub(super) stopped: Vec<String>,
     /// The gate fell for experiments that are gone.
     pub(super) is_gone: bool,
     /// What the gates come to; nothing where none was asked, or nothing was measured.
@@ -43,7 +45,12 @@ impl Shown {
         let judged = if self.is_gone { ", so its gate fails" } else { "" };
         let gone = self.gone.iter().map(|name| format!("{name}: only on the older side{judged}."));
         let new = self.new.iter().map(|name| format!("{name}: only on the newer side."));
-        gone.chain(new).collect()
+        let is_begun = |name: &String| self.diffs.iter().any(|diff| diff.experiment == *name);
+        let stopped = self.stopped.iter().map(|name| match is_begun(name) {
+            true => format!("{name}: stopped before its last block; more blocks may decide what is undecided."),
+            false => format!("{name}: not measured, because perfrun was stopped."),
+        });
+        gone.chain(new).chain(stopped).collect()
     }
 
     fn beside(&self) -> Neighbours {
@@ -55,15 +62,15 @@ impl Shown {
             PageFormat::Md => Page::markdown(&self.pages, &self.beside(), &marker(arguments))?,
             PageFormat::Html => Page::html(&self.pages, &self.beside())?,
             PageFormat::Junit => {
-                let experiments = Experiments { gone: &self.gone, new: &self.new, is_gone: self.is_gone };
+                let experiments = Experiments { gone: &self.gone, new: &self.new, stopped: &self.stopped, is_gone: self.is_gone };
                 let nothing = self.nothing.as_ref().map(|why| (why, self.log.as_str(), self.is_broken));
                 diff::junit(&self.diffs, &experiments, nothing)?
             }
             PageFormat::Json => {
-                let Shown { nothing, log, diffs, gone, new, gate, .. } = self;
+                let Shown { nothing, log, diffs, gone, new, stopped, gate, .. } = self;
                 let log = if log.is_empty() { String::new() } else { format!("\n{log}") };
                 let nothing = nothing.as_ref().map(|it| format!("{}: {}{log}", it.lead, it.text));
-                let printed = Printed { format: FORMAT, gate: *gate, nothing, experiments: diffs, gone, new };
+                let printed = Printed { format: FORMAT, gate: *gate, nothing, experiments: diffs, gone, new, stopped };
                 crate::commands::json_text(&printed)? + "\n"
             }
         })

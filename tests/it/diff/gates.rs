@@ -1,5 +1,8 @@
 //! What a gate comes to: passed, undecided, failed, nothing measured, alike in headline, JSON, JUnit and exit code.
 
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::{Repository, SPEC};
@@ -191,6 +194,33 @@ fn a_build_that_breaks_is_told_with_its_side_and_the_compilers_words() {
     assert!(repository.0.read("out/diff.junit.xml").contains("expected expression"));
     // Without a gate it is an error like any other.
     repository.diff(&["before...HEAD", "--remeasure"]).expect_code(2);
+}
+
+/// A job that is cancelled has told what was measured until then, and has not passed.
+#[test]
+fn what_was_measured_before_it_was_stopped_is_told() {
+    let repository = program("");
+    let count = repository.0.path("count");
+    let script = format!(
+        "echo x >> {0}\nif [ $(wc -l < {0}) -gt 40 ]; then echo $$ > {0}.new; mv {0}.new {0}.pid; exec sleep 600; fi\n",
+        count.display()
+    );
+    repository.0.write("src/tool.sh", &script);
+    repository.commit("the tool");
+    let arguments = ["diff", "before...HEAD", "--remeasure", "--gate", "--output", "out", "--format", "md,json,junit"];
+    let mut child = repository.0.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !repository.0.path("count.pid").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "{}", Done::from(child.wait_with_output().unwrap()).stderr);
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::TERM).unwrap();
+    let done = Done::from(child.wait_with_output().unwrap()).expect_code(130);
+    let json: Value = serde_json::from_str(&repository.0.read("out/diff.json")).unwrap();
+    assert_eq!(json["stopped"], json!(["x"]));
+    assert!(json["gate"] != json!("passed") && !json["experiments"].as_array().unwrap().is_empty(), "{json}");
+    for text in [done.stdout, repository.0.read("out/diff.md"), repository.0.read("out/diff.junit.xml")] {
+        assert!(text.contains("stopped before its"), "{text}");
+    }
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn gates(noises: &[&str], scale: &str) -> Vec<(String, Value)> {
         let json: Value = serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}", done.stderr));
         let rows = json["experiments"][0]["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["variant"] == "new" && row["metric"] == "latency").unwrap();
+        assert_eq!(json["experiments"][0]["failures"].as_array().map_or(0, Vec::len), 0, "{json}");
         (json["gate"].as_str().unwrap().to_owned(), row.clone())
     };
     (0..tries()).map(one).collect()

@@ -55,6 +55,10 @@ pub struct Printed<'a> {
     pub gone: &'a [String],
     /// Experiments of the newer side alone.
     pub new: &'a [String],
+    /// Experiments that were not measured to their end, because the user stopped it.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    #[schemars(default)]
+    pub stopped: &'a [String],
 }
 
 /// The JSON Schema of what `diff --json` prints, as committed in `schemas/diff.schema.json`.

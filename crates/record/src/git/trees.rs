@@ -45,6 +45,13 @@ impl Repository {
         inside(folder, self.hashed(&listed))
     }
 
+    /// The paths of a commit's submodules.
+    pub fn submodules(&self, commit: &str) -> Vec<String> {
+        let listed = self.listed(&["ls-tree", "-r", "-z", "--full-tree", commit]);
+        let links = listed.iter().filter(|entry| entry.starts_with("160000 "));
+        links.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned())).collect()
+    }
+
     fn listed(&self, words: &[&str]) -> Vec<String> {
         let listed = printed(self.git().args(words)).unwrap_or_default();
         let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());

@@ -15,6 +15,8 @@ pub struct Experiments<'a> {
     pub gone: &'a [String],
     /// The newer side.
     pub new: &'a [String],
+    /// Those that were not measured to their end.
+    pub stopped: &'a [String],
     /// The gate fell because of those that are gone.
     pub is_gone: bool,
 }
@@ -50,11 +52,12 @@ pub fn junit(
         |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
     let gone = alone.gone.iter().map(|name| of_experiment(name, alone.is_gone, "only on the older side".to_owned()));
     let new = alone.new.iter().map(|name| of_experiment(name, false, "only on the newer side".to_owned()));
+    let stopped = alone.stopped.iter().map(|name| of_experiment(name, false, "stopped before its end".to_owned()));
     let nothing = nothing.map(|(why, log, is_error)| {
         let log = if log.is_empty() { String::new() } else { format!("\n{log}") };
         of_experiment("perfrun", is_error, format!("{}: {}{log}", why.lead, why.text))
     });
-    let page = Page { test_cases: rows.chain(gone).chain(new).chain(nothing).collect() };
+    let page = Page { test_cases: rows.chain(gone).chain(new).chain(stopped).chain(nothing).collect() };
     fill_template("diff.junit.xml.j2", &page)
 }
 

@@ -215,17 +215,13 @@ if count == 6: sys.exit('lost the database')
         }
     }
 
-    #[test]
-    fn branches_of_a_program_end_as_they_should() {
-        if std::env::var("PERFRUN_GATES").is_err() {
-            return;
-        }
+    fn program() -> Repository {
         let repository = Repository(Workplace::new());
         for (path, text) in [
             ("src/tool.c", PROGRAM),
             ("script.py", SCRIPT),
             ("README.md", "a tool\n"),
-            (".gitignore", "/tool\nout/\nscratch/\n.perfrun/\n"),
+            (".gitignore", "/tool\nout/\n.perfrun/\n"),
             ("experiments/x.yaml", SPEC),
         ] {
             repository.0.write(path, text);
@@ -233,7 +229,10 @@ if count == 6: sys.exit('lost the database')
         repository.git(&["init", "-q", "-b", "main"]);
         repository.measure();
         repository.commit("first");
-        try_branches(&repository);
+        repository
+    }
+
+    fn beside_a_busy_core(work: impl FnOnce()) {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -241,11 +240,36 @@ if count == 6: sys.exit('lost the database')
                     std::hint::spin_loop();
                 }
             });
-            let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| try_branches(&repository)));
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
             is_over.store(true, Ordering::Relaxed);
-            if let Err(why) = tried {
-                std::panic::resume_unwind(why);
-            }
+            done.unwrap_or_else(|why| std::panic::resume_unwind(why));
         });
+    }
+
+    #[test]
+    fn branches_of_a_program_end_as_they_should() {
+        if tries() == 0 {
+            return;
+        }
+        let repository = program();
+        try_branches(&repository);
+        beside_a_busy_core(|| try_branches(&repository));
+    }
+
+    #[test]
+    fn a_comment_never_fails_a_gate_beside_a_busy_core() {
+        let tries = tries() / 10;
+        if tries == 0 {
+            return;
+        }
+        let repository = program();
+        repository.git(&["checkout", "-q", "-B", "branch"]);
+        change(&repository, Comment);
+        beside_a_busy_core(|| (0..tries).for_each(|_| check(&repository, Comment, &["passed", "undecided"], &[], "")));
+    }
+
+    /// Of gates of the scripted kind; of those that take real time a tenth.
+    fn tries() -> usize {
+        std::env::var("PERFRUN_GATES").map_or(0, |tries| tries.parse().expect("a number"))
     }
 }

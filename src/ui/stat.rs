@@ -86,9 +86,7 @@ fn together(several: &[Analysis], terms: &StatOptions, width: usize) -> Vec<Stri
         let name = one.series.iter().rev().find_map(|side| side.benchmark.as_deref()).unwrap_or_default();
         let medians = one.series.iter().map(|side| median(side, &one.series));
         let ratio = comparison.ratio.map(|ratio| judged_ratio(ratio, comparison.interval(), terms.margin));
-        let chance = comparison.verdict.is_regression() && one.may_be_chance(terms);
-        let chance = chance.then(|| "perhaps by chance, among so many".to_owned());
-        let why = chance.or_else(|| reason(one, comparison, terms).filter(|_| comparison.verdict.is_open()));
+        let why = reason(one, comparison, terms).filter(|_| comparison.verdict.is_open());
         let row = std::iter::once(shortened(&printable(name), LONGEST_NAME.min(width / 3))).chain(medians);
         let row = row.chain([ratio.unwrap_or_default(), comparison.verdict.name().to_owned(), why.unwrap_or_default()]);
         row.map(OverviewCell::from).collect()

@@ -93,7 +93,6 @@ mod tests {
     use super::autocorrelation::{mean_interval_ess, quantile_interval_ess};
     use super::change_points::{ChangePointRule, change_points};
     use super::density::density;
-    use super::multiplicity::holm;
     use super::omnibus::welch_anova;
     use super::pareto::{Objective, frontier};
     use super::stopping::{Location, precision_reached};
@@ -143,7 +142,6 @@ mod tests {
             let (first, second) = values.split_at(values.len() / 2);
             mann_whitney::mann_whitney(first, second);
             welch_anova(&[first, second, &values]);
-            holm(&values);
             compare_unpaired(first, second, 0.02, confidence, SessionSpread::NONE, true);
             let magnitudes: Vec<f64> = values.iter().map(|value| value.abs()).collect();
             let (first, second) = magnitudes.split_at(magnitudes.len() / 2);

@@ -147,7 +147,6 @@ setup: cc -O2 -o tool src/tool.c
 commands:
   - { name: tool, run: ./tool }
   - { name: script, run: python3 script.py }
-runs: 5
 gate:
   - { metric: latency, worse_by: 3% }
   - { metric: peak_rss, worse_by: 10% }

@@ -99,10 +99,10 @@ fn one_of_many_is_no_regression() {
     write("new.txt", 1.16);
     let found = json(&place, &["old.txt", "new.txt", "--fail-on", "worse"]);
     let odd = &found["benchmarks"][7];
-    assert_eq!((&odd["comparison"]["verdict"], &odd["fails"]), (&"worse".into(), &false.into()), "{odd}");
-    assert!(odd["p_holm"].as_f64() > odd["comparison"]["p"].as_f64());
-    let text = place.run(&["stat", "old.txt", "new.txt"]).expect_code(0).stdout;
-    assert!(text.contains("perhaps by chance, among so many"), "{text}");
+    assert_eq!((&odd["comparison"]["verdict"], &odd["fails"]), (&"undecided".into(), &false.into()), "{odd}");
+    // By itself it is worse.
+    let alone = json(&place, &["old.txt", "new.txt"]);
+    assert_eq!(alone["benchmarks"][7]["comparison"]["verdict"], "worse");
 }
 
 #[test]

@@ -121,6 +121,8 @@ pub struct Comparison {
     pub low: Option<f64>,
     /// Upper end of its interval.
     pub high: Option<f64>,
+    /// Confidence of that interval: of comparisons that may fail a gate together, each has its share of the level.
+    pub confidence: f64,
     /// What may be claimed of the candidate.
     pub verdict: Verdict,
     /// Why.
@@ -178,6 +180,7 @@ pub(super) fn compare(
         ratio: None,
         low: None,
         high: None,
+        confidence: terms.confidence,
         verdict: Verdict::default(),
         reason: Reason::NotPositive,
         more: None,
@@ -287,7 +290,7 @@ mod tests {
     use statistics::Xoshiro256PlusPlus;
 
     fn compared(baseline: &Series, candidate: &Series, terms: &StatOptions) -> Comparison {
-        analyse(baseline, Some(candidate), terms).unwrap().comparison.unwrap()
+        analyse(baseline, Some(candidate), terms, 1).unwrap().comparison.unwrap()
     }
 
     fn series(values: &[f64]) -> Series {
@@ -355,9 +358,9 @@ mod tests {
     #[test]
     fn sides_that_do_not_match_are_refused() {
         let runs = Series::of_runs("runs.json", &[[1.0, 2.0]; 5]);
-        let error = analyse(&series(&BASE), Some(&runs), &StatOptions::default()).unwrap_err();
+        let error = analyse(&series(&BASE), Some(&runs), &StatOptions::default(), 1).unwrap_err();
         assert!(error.to_string().starts_with("runs.json contains runs"), "{error}");
-        let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(true)).unwrap_err();
+        let error = analyse(&series(&BASE), Some(&series(&BASE[1..])), &terms(true), 1).unwrap_err();
         assert_eq!(error.to_string(), "x has 9 values and x 8, so they cannot be paired");
     }
 
@@ -467,8 +470,8 @@ mod tests {
         fn no_numbers_panic(values in prop::collection::vec(any::<f64>(), 1..30), cut in 0_usize..30, paired: bool) {
             let (baseline, candidate) = values.split_at(cut.min(values.len()));
             let terms = terms(paired);
-            let _any = analyse(&series(baseline), Some(&series(candidate)), &terms);
-            let _any = analyse(&Series::of_runs("x", &[baseline, candidate]), None, &terms);
+            let _any = analyse(&series(baseline), Some(&series(candidate)), &terms, 1);
+            let _any = analyse(&Series::of_runs("x", &[baseline, candidate]), None, &terms, 1);
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::comparison::{self, Comparison, ComparisonError};
 use super::description::Description;
 use super::{LeftOut, Pairs, Series, StatOptions};
-use statistics::multiplicity::holm;
+use statistics::multiplicity::confidence_among;
 
 /// Version of the JSON output; a name that changes its meaning or goes away raises it.
 const FORMAT: u32 = 3;
@@ -38,27 +38,25 @@ pub struct Analysis {
     pub series: Vec<Description>,
     /// The candidate against the baseline; `None` for a single series.
     pub comparison: Option<Comparison>,
-    /// Its p value, adjusted for all comparisons of the files (Holm 1979).
-    pub p_holm: Option<f64>,
     /// Whether it fails `--fail-on`; `None` without that option.
     pub fails: Option<bool>,
 }
 
 impl Findings {
-    /// Describes and compares; where failing is asked for, a benchmark fails that is worse and where chance hardly makes one of
-    /// so many look so, with `Some(true)` an undecided one too.
+    /// Describes and compares; where failing is asked for, a benchmark fails that is worse, with `Some(true)` an undecided one
+    /// too. The comparisons of a gate are one question: each has an interval of its share of the level (Bonferroni).
     ///
     /// # Errors
     ///
     /// As [`analyse`].
     pub fn of(pairs: &Pairs, terms: &StatOptions, fails_undecided: Option<bool>) -> Result<Self, ComparisonError> {
-        let analyses = pairs.pairs.iter().map(|(baseline, candidate)| analyse(baseline, candidate.as_ref(), terms));
+        let together = if fails_undecided.is_some() { pairs.pairs.len() } else { 1 };
+        let analyses = pairs.pairs.iter().map(|(one, other)| analyse(one, other.as_ref(), terms, together));
         let mut benchmarks: Vec<Analysis> = analyses.collect::<Result<_, _>>()?;
-        adjust(&mut benchmarks);
         let [only_in_baseline, only_in_candidate] = pairs.only.clone();
         let fails = fails_undecided.map(|fails_undecided| {
             for one in &mut benchmarks {
-                one.fails = Some(one.makes_fall(terms, fails_undecided));
+                one.fails = Some(one.makes_fall(fails_undecided));
             }
             // What is gone cannot be judged.
             let is_gone = !only_in_baseline.is_empty() && fails_undecided;
@@ -90,30 +88,14 @@ impl Findings {
     }
 }
 
-fn adjust(benchmarks: &mut [Analysis]) {
-    let tested = |one: &Analysis| one.comparison.as_ref().and_then(|comparison| comparison.p);
-    let raw: Vec<f64> = benchmarks.iter().filter_map(tested).collect();
-    let adjusted = holm(&raw).unwrap_or_default();
-    for (one, p) in benchmarks.iter_mut().filter(|one| tested(one).is_some()).zip(adjusted) {
-        one.p_holm = Some(p);
-    }
-}
-
 impl Analysis {
-    /// Whether chance may well make one of so many comparisons look like this.
-    pub fn may_be_chance(&self, terms: &StatOptions) -> bool {
-        self.p_holm.is_none_or(|p| p > 1.0 - terms.confidence)
-    }
-
-    fn makes_fall(&self, terms: &StatOptions, fails_undecided: bool) -> bool {
-        let Some(comparison) = &self.comparison else { return false };
-        let is_worse = comparison.verdict.is_regression();
-        let is_open = comparison.verdict.is_open() || is_worse && self.may_be_chance(terms);
-        (is_worse && !is_open) || (is_open && fails_undecided)
+    fn makes_fall(&self, fails_undecided: bool) -> bool {
+        let verdict = self.comparison.as_ref().map(|comparison| comparison.verdict);
+        verdict.is_some_and(|verdict| verdict.is_regression() || (verdict.is_open() && fails_undecided))
     }
 }
 
-/// Describes the series, and compares the candidate with the baseline if there is one.
+/// Describes the series, and compares the candidate with the baseline if there is one, as one of so many comparisons.
 ///
 /// # Errors
 ///
@@ -122,10 +104,12 @@ pub fn analyse(
     baseline: &Series,
     candidate: Option<&Series>,
     terms: &StatOptions,
+    together: usize,
 ) -> Result<Analysis, ComparisonError> {
     let candidate = candidate.map(|candidate| comparison::in_unit_of(candidate, baseline)).transpose()?;
+    let judged = StatOptions { confidence: confidence_among(terms.confidence, together), ..terms.clone() };
     let comparison =
-        candidate.as_deref().map(|candidate| comparison::compare(baseline, candidate, terms)).transpose()?;
+        candidate.as_deref().map(|candidate| comparison::compare(baseline, candidate, &judged)).transpose()?;
     let series = std::iter::once(baseline).chain(candidate.as_deref()).map(|series| Description::of(series, terms));
-    Ok(Analysis { series: series.collect(), comparison, p_holm: None, fails: None })
+    Ok(Analysis { series: series.collect(), comparison, fails: None })
 }

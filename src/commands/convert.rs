@@ -300,7 +300,13 @@ pub(super) fn summary(report: &ConversionReport) -> Vec<String> {
         lines.push(format!("added      {}", added.join(", ")));
     }
     let weights = &report.weights;
-    lines.push(format!("weights    {} converted, {} kept", weights.converted, weights.kept));
+    let lost =
+        [(weights.clamped, "moved to the largest number"), (weights.subnormal, "below the normal numbers of fp16")];
+    let lost = lost.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("; {count} {what}"));
+    let lost: String = lost.collect();
+    let raised =
+        if weights.raised > 0 { format!(", {} of them at its smallest", weights.raised) } else { String::new() };
+    lines.push(format!("weights    {} converted, {} kept{lost}{raised}", weights.converted, weights.kept));
     lines.extend(report.notes.iter().map(|note| format!("note       {note}")));
     lines
 }

@@ -153,7 +153,8 @@ impl Ui {
             .with_width(self.width)
             .with_links(false)
             .with_break_words(false)
-            .with_word_separator(textwrap::WordSeparator::AsciiSpace);
+            .with_word_separator(textwrap::WordSeparator::AsciiSpace)
+            .with_word_splitter(textwrap::WordSplitter::NoHyphenation);
         let mut text = String::new();
         match handler.render_report(&mut text, diagnostic) {
             // Problems below a heading each have a line that says no more than that.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use super::{Cell, CellId, Plan};
 use experiment::{
-    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, Gate, InputPoint, Matrix, Measure, Model, Selector,
-    Variant,
+    Aa, Axis, AxisMap, CellPair, Compare, Design, Entry, Experiment, Gate, InputPoint, Matrix, Measure, Model,
+    Selector, Variant,
 };
 
 /// One side: what it asks for, and its own plan.

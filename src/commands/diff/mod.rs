@@ -85,7 +85,8 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
-    let shown = Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, stopped, is_gone, gate };
+    let shown =
+        Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, stopped, is_gone, gate };
     show(&shown, arguments, ui)?;
     if !shown.stopped.is_empty() {
         return Ok(ExitCode::Interrupted);

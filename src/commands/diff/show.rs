@@ -62,7 +62,8 @@ impl Shown {
             PageFormat::Md => Page::markdown(&self.pages, &self.beside(), &marker(arguments))?,
             PageFormat::Html => Page::html(&self.pages, &self.beside())?,
             PageFormat::Junit => {
-                let experiments = Experiments { gone: &self.gone, new: &self.new, stopped: &self.stopped, is_gone: self.is_gone };
+                let experiments =
+                    Experiments { gone: &self.gone, new: &self.new, stopped: &self.stopped, is_gone: self.is_gone };
                 let nothing = self.nothing.as_ref().map(|why| (why, self.log.as_str(), self.is_broken));
                 diff::junit(&self.diffs, &experiments, nothing)?
             }

@@ -139,7 +139,9 @@ gate: [{ metric: latency, worse_by: 3% }]
 }
 
 mod measured {
-    use super::{Accepted, AtomicBool, BRANCHES, Broken, Change, Comment, Documents, Flaky, Memory, OneFails, Ordering};
+    use super::{
+        Accepted, AtomicBool, BRANCHES, Broken, Change, Comment, Documents, Flaky, Memory, OneFails, Ordering,
+    };
     use super::{Renamed, Repository, Slower, Unmeasured, Workplace, check};
 
     const SPEC: &str = "cwd: ..

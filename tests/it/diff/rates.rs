@@ -13,7 +13,8 @@ gate: [{ metric: latency, worse_by: 3% }]
 ";
 
 /// A level for each run, some runs that something disturbs, and slow waves of noise within a run.
-const NOISES: [&str; 3] = ["run_sd: 3%, noise: 5%", "run_sd: 0.5%, disturbed: 30%, disturbance: 60%", "noise: 15%, ar1: 0.95"];
+const NOISES: [&str; 3] =
+    ["run_sd: 3%, noise: 5%", "run_sd: 0.5%, disturbed: 30%, disturbance: 60%", "noise: 15%, ar1: 0.95"];
 
 /// How many commits are tried.
 fn tries() -> usize {

@@ -61,6 +61,16 @@ pub struct WeightsReport {
     pub kept: u64,
     /// Elements beyond what the new precision can hold, moved to its nearest end.
     pub clamped: u64,
+    /// Elements below the normal numbers of fp16, which have fewer digits there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub subnormal: u64,
+    /// Those of them that were below its smallest number, and became that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub raised: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl ConversionReport {

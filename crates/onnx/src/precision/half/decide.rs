@@ -1,7 +1,7 @@
 //! What becomes of one node: half precision, float32, or whatever its neighbours have.
 
 use super::kernels;
-use super::value::{Reads, Source, Value, WORTH_A_CAST, constant};
+use super::value::{Growth, Reads, Source, Value, WORTH_A_CAST, constant};
 use super::weights::Range;
 use super::{HalfSettings, ProviderClass};
 use crate::ElementType;
@@ -41,6 +41,14 @@ pub(super) enum Reason {
     Custom,
     /// One of its constants is beyond the range.
     Range,
+    /// One of its constants has numbers that are too small.
+    Tiny,
+    /// It makes or reads the angle of a position.
+    Angle,
+    /// It is compared with a number near zero.
+    Threshold,
+    /// A sum of squares takes it away from numbers that are almost as large.
+    Difference,
     /// It reads or makes what is no tensor.
     Sequence,
     /// The element type of something that it reads is not known.
@@ -67,6 +75,14 @@ impl Reason {
             Reason::Unsafe => format!("its results may exceed the range or the precision of {name}"),
             Reason::Custom => "it is not a standard ONNX operator".to_owned(),
             Reason::Range => format!("a constant that it reads is beyond the range of {name}"),
+            Reason::Tiny => format!("the numbers of a constant that it reads are too small for {name}"),
+            Reason::Threshold => {
+                format!("it is compared with a number near zero that {name} does not have")
+            }
+            Reason::Difference => {
+                format!("it is taken from numbers that are almost as large, and {name} loses the difference")
+            }
+            Reason::Angle => format!("{name} cannot tell the angles of neighbouring positions apart"),
             Reason::Sequence => "it reads or makes a sequence, whose elements keep their type".to_owned(),
             Reason::UnknownType => {
                 "the element type of one of its inputs is not known: run shape inference on the model and save it"
@@ -85,7 +101,13 @@ pub(super) struct Judge<'a> {
 
 impl Judge<'_> {
     /// Decides about a node from what it reads and makes.
-    pub(super) fn decide(&self, node: &NodeProto, read: &[Option<&Value>], made: &[Option<ElementType>]) -> Decision {
+    pub(super) fn decide(
+        &self,
+        node: &NodeProto,
+        kept: Option<Reason>,
+        read: &[Option<&Value>],
+        made: &[Option<ElementType>],
+    ) -> Decision {
         let reads_floats = read.iter().flatten().any(|value| value.is_float32());
         let makes_floats = made.contains(&Some(ElementType::Float32));
         if !reads_floats && !makes_floats {
@@ -95,6 +117,10 @@ impl Judge<'_> {
             return Decision::Full(None);
         }
         let operator = node.op_type();
+        // A `Cast` from whole numbers would make half precision of them.
+        if let Some(reason) = kept.filter(|_| !matches!(operator, "Constant" | "ConstantOfShape")) {
+            return Decision::Full(Some(reason));
+        }
         if node.is_standard() {
             match operator {
                 "Constant" | "ConstantOfShape" if self.may_give(operator) && constant(node).is_some() => {
@@ -169,16 +195,20 @@ impl Judge<'_> {
             let is_lost = |value: &Value| match value.range {
                 Range::Within => false,
                 Range::Masks => !kernels::masks(node),
-                Range::Beyond => true,
+                Range::Tiny | Range::Beyond => true,
             };
             value.is_some_and(is_lost) && !self.steers(node, input)
         };
-        if read.iter().enumerate().any(is_beyond) {
+        let lost = read.iter().enumerate().filter(|it| is_beyond(*it)).filter_map(|(_, value)| value.as_ref());
+        let lost = lost.map(|value| value.range).max();
+        if lost.is_some_and(|range| range != Range::Tiny) {
             return Some(Reason::Range);
         }
-        let reads_large = || read.iter().flatten().any(|value| value.is_large);
-        let is_unsafe = kernels::is_unsafe(operator) || (kernels::continues(operator) && reads_large());
-        is_unsafe.then_some(Reason::Unsafe)
+        let growth = growth(read);
+        let is_unsafe = kernels::is_unsafe(node)
+            || growth == Growth::Beyond
+            || (kernels::continues(operator) && growth == Growth::Perhaps);
+        is_unsafe.then_some(Reason::Unsafe).or(lost.map(|_| Reason::Tiny))
     }
 
     /// Whether every float32 input and output may be in half precision, where its type is not fixed.
@@ -223,7 +253,12 @@ impl Judge<'_> {
             Decision::Adapts => Reads::Any,
             // Nothing forbids that its weights are rounded: only its arithmetic is not to be had.
             Decision::Full(Some(
-                Reason::Provider | Reason::Small | Reason::Standard | Reason::LaterOpset(_) | Reason::Range,
+                Reason::Provider
+                | Reason::Small
+                | Reason::Standard
+                | Reason::LaterOpset(_)
+                | Reason::Range
+                | Reason::Tiny,
             )) => Reads::Widened,
             Decision::Full(_) => Reads::Full,
             Decision::Half => {
@@ -246,16 +281,52 @@ impl Judge<'_> {
         *decision == Decision::Half && known().is_some_and(|known| known.takes_type_of_an_input(output))
     }
 
-    /// Whether what a node makes may be beyond the range of fp16.
-    pub(super) fn is_large(&self, node: &NodeProto, decision: &Decision, read: &[Option<&Value>]) -> bool {
-        let operator = node.op_type();
-        let reads_large = read.iter().flatten().any(|value| value.is_large);
+    /// Whether what a node makes may be beyond the range of fp16, and by how many decades constants have moved it.
+    pub(super) fn grows(&self, node: &NodeProto, decision: &Decision, read: &[Option<&Value>]) -> (Growth, f32) {
+        let before = growth(read);
+        let decades = decades(node, read);
         // What the CPU computes it computes in float32 anyway.
-        let is_beyond =
-            self.settings.provider == ProviderClass::Cuda && *decision == Decision::Full(Some(Reason::Range));
-        (is_beyond || *decision == Decision::Full(Some(Reason::Unsafe))) && !kernels::returns(operator)
-            || reads_large && kernels::moves(node)
+        if kernels::moves(node) || self.settings.provider == ProviderClass::Cpu {
+            return (before, decades);
+        }
+        let Decision::Full(Some(reason @ (Reason::Range | Reason::Tiny | Reason::Unsafe))) = decision else {
+            return (Growth::None, 0.0);
+        };
+        let is_square = *reason == Reason::Unsafe || before == Growth::Perhaps;
+        match kernels::returns(node.op_type()) {
+            true => (Growth::None, 0.0),
+            false if !HELD.contains(&decades) => (Growth::Beyond, decades),
+            false if is_square => (Growth::Perhaps, decades),
+            false => (Growth::None, decades),
+        }
     }
+}
+
+/// By how many decades constants may move data that fp16 holds: it begins at 6e-8 and ends at 65504.
+const HELD: std::ops::Range<f32> = -4.0..3.5;
+
+/// By how many decades constants have moved what a node makes.
+fn decades(node: &NodeProto, read: &[Option<&Value>]) -> f32 {
+    let (mut moved, mut of_data): (f32, Option<f32>) = (0.0, None);
+    for (input, value) in read.iter().enumerate().filter_map(|(input, value)| Some((input, value.as_ref()?))) {
+        let is_unusual = value.range != Range::Within && value.largest > 0.0;
+        match (node.op_type(), is_unusual) {
+            ("Mul" | "MatMul" | "Gemm" | "Conv" | "ConvTranspose", true) if input < 2 => moved += value.largest.log10(),
+            ("Div", true) if input == 1 => moved -= value.largest.log10(),
+            ("Add" | "Sub" | "Sum" | "Max" | "Where" | "Concat", true) => {
+                of_data = Some(of_data.unwrap_or_default().max(value.largest.log10()));
+            }
+            (_, false) if !is_flexible(value) => {
+                of_data = Some(of_data.map_or(value.decades, |known| known.max(value.decades)))
+            }
+            _ => {}
+        }
+    }
+    of_data.unwrap_or_default() + moved
+}
+
+fn growth(read: &[Option<&Value>]) -> Growth {
+    read.iter().flatten().map(|value| value.growth).max().unwrap_or(Growth::None)
 }
 
 /// Whether the type of a value is still open.

@@ -121,7 +121,24 @@ const CONTINUES: &[&str] =
     &["Add", "Div", "Log", "Mul", "Neg", "ReduceMean", "ReduceSum", "Reciprocal", "Sqrt", "Sub", "Sum"];
 
 /// What brings such a computation back into range.
-const RETURNS: &[&str] = &["Div", "Log", "Reciprocal", "Sqrt"];
+const RETURNS: &[&str] = &[
+    "ArgMax",
+    "ArgMin",
+    "Div",
+    "Erf",
+    "HardSigmoid",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "Log",
+    "RMSNormalization",
+    "Reciprocal",
+    "Sigmoid",
+    "Sign",
+    "Softmax",
+    "Softsign",
+    "Sqrt",
+    "Tanh",
+];
 
 /// What masks: `x + m`, `m * (1 - x)`, and what compares or bounds.
 const MASKS: &[&str] = &[
@@ -160,9 +177,14 @@ pub(super) fn masks(node: &NodeProto) -> bool {
     MASKS.contains(&node.op_type()) || moves(node)
 }
 
-/// Whether an operator is unsafe in half precision.
-pub(super) fn is_unsafe(operator: &str) -> bool {
-    UNSAFE.contains(&operator)
+/// Whether a node is unsafe in half precision.
+pub(super) fn is_unsafe(node: &NodeProto) -> bool {
+    UNSAFE.contains(&node.op_type()) || is_square(node)
+}
+
+/// Whether it is a square that is written as a product.
+pub(super) fn is_square(node: &NodeProto) -> bool {
+    node.op_type() == "Mul" && node.input.len() == 2 && node.input[0] == node.input[1]
 }
 
 /// Whether an operator that reads what an unsafe one made is unsafe too.

@@ -10,6 +10,7 @@
 //! `rewrite` carries both out.
 
 mod decide;
+mod exact;
 mod kernels;
 mod rewrite;
 mod survey;

@@ -107,8 +107,11 @@ impl<'a> Rewriter<'a> {
     }
 
     fn half(&mut self, tensor: &TensorProto) -> Result<TensorProto, ConversionError> {
-        let (half, clamped) = weights::convert(tensor, self.target)?;
-        self.report.weights.clamped += clamped;
+        let (half, fitted) = weights::convert(tensor, self.target)?;
+        let weights = &mut self.report.weights;
+        weights.clamped += fitted.clamped;
+        weights.subnormal += fitted.subnormal;
+        weights.raised += fitted.raised;
         Ok(half)
     }
 

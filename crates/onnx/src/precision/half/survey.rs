@@ -7,8 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::HalfSettings;
-use super::decide::{Decision, Judge};
-use super::value::{Reads, Source, Value, Wants, constant};
+use super::decide::{Decision, Judge, Reason};
+use super::exact::exact;
+use super::value::{Growth, Reads, Source, Value, Wants, constant};
 use super::weights::{self, Range};
 use crate::ElementType;
 use crate::infer::Inferred;
@@ -61,6 +62,13 @@ pub(super) fn survey(
     Ok(surveyor.survey)
 }
 
+fn range(judge: &Judge<'_>, tensor: &TensorProto) -> Result<(Range, f32), ConversionError> {
+    match tensor.element() {
+        ElementType::Float32 => Ok(weights::range(tensor, judge.settings.target)?),
+        _ => Ok((Range::Within, 0.0)),
+    }
+}
+
 struct Surveyor<'a> {
     survey: Survey,
     /// The graphs around the current place, outermost first.
@@ -78,14 +86,16 @@ impl Surveyor<'_> {
         for tensor in &graph.initializer {
             let elements = tensor.elements()?;
             let value = self.add(number, tensor.name(), Source::Weight(elements), Some(tensor.element()));
-            self.survey.values[value].range = self.range(tensor)?;
+            let made = &mut self.survey.values[value];
+            (made.range, made.largest) = range(&self.judge, tensor)?;
             self.survey.graphs[number].given.push(value);
         }
         for sparse in &graph.sparse_initializer {
             // It is filled with zeros when it is loaded, and a cast behind it is folded then.
             let value = self.add(number, sparse.name(), Source::Input, Some(sparse.element()));
             if let Some(values) = &sparse.values {
-                self.survey.values[value].range = self.range(values)?;
+                let made = &mut self.survey.values[value];
+                (made.range, made.largest) = range(&self.judge, values)?;
             }
             self.survey.graphs[number].given.push(value);
         }
@@ -97,8 +107,9 @@ impl Surveyor<'_> {
             self.survey.values[value].is_half = is_main && self.judge.settings.io == Io::Convert;
             self.survey.graphs[number].given.push(value);
         }
+        let exact = exact(graph, types);
         for (index, node) in graph.node.iter().enumerate() {
-            self.node(number, index, node, types)?;
+            self.node(number, (index, node), exact.get(&index).copied(), types)?;
         }
         for output in &graph.output {
             let Some(value) = self.find(output.name()) else { continue };
@@ -116,16 +127,23 @@ impl Surveyor<'_> {
         Ok(())
     }
 
-    fn node(&mut self, graph: usize, index: usize, node: &NodeProto, types: &Inferred) -> Result<(), ConversionError> {
+    fn node(
+        &mut self,
+        graph: usize,
+        (index, node): (usize, &NodeProto),
+        kept: Option<Reason>,
+        types: &Inferred,
+    ) -> Result<(), ConversionError> {
         let inputs: Vec<Option<usize>> = node.input.iter().map(|name| self.find(name)).collect();
         let made: Vec<Option<ElementType>> =
             node.output.iter().map(|name| types.value(name).and_then(|value| value.element.clone())).collect();
         let read: Vec<Option<&Value>> =
             inputs.iter().map(|input| input.map(|value| &self.survey.values[value])).collect();
-        let decision = self.judge.decide(node, &read, &made);
+        let decision = self.judge.decide(node, kept, &read, &made);
         let reads: Vec<Reads> = (0..read.len()).map(|input| self.judge.reads(node, &decision, input, &read)).collect();
-        let is_large = self.judge.is_large(node, &decision, &read);
+        let growth = self.judge.grows(node, &decision, &read);
         let moved = read.iter().flatten().map(|value| value.range).max().unwrap_or(Range::Within);
+        let largest = read.iter().flatten().map(|value| value.largest).fold(0.0, f32::max);
         match &decision {
             Decision::Half if !super::kernels::moves(node) => self.report.convert(node),
             Decision::Full(Some(reason)) => self.report.keep(node, reason.in_words(self.judge.settings)),
@@ -145,10 +163,10 @@ impl Surveyor<'_> {
             self.graph(body, types.inner(index, inner).unwrap_or(&nothing))?;
         }
         let constant = constant(node).filter(|_| decision == Decision::Adapts);
-        let range = match &constant {
-            Some(tensor) => self.range(tensor)?,
-            None if super::kernels::moves(node) => moved,
-            None => Range::Within,
+        let (range, largest) = match &constant {
+            Some(tensor) => range(&self.judge, tensor)?,
+            None if super::kernels::moves(node) => (moved, largest),
+            None => (Range::Within, 0.0),
         };
         let source = match (&decision, &constant) {
             (Decision::Adapts, Some(tensor)) if node.op_type() == "Constant" => Source::Adaptable(tensor.elements()?),
@@ -165,20 +183,14 @@ impl Surveyor<'_> {
             let value = self.add(graph, name, source, element);
             let made = &mut self.survey.values[value];
             made.is_half = is_float && self.judge.gives_half(node, &decision, position);
-            made.is_large = is_large;
+            (made.growth, made.decades) = growth;
+            made.largest = largest;
             made.range = range;
             outputs.push(Some(value));
         }
         let inputs = inputs.into_iter().zip(reads).map(|(input, reads)| input.map(|value| (value, reads))).collect();
         self.survey.graphs[graph].nodes.push(Node { decision, inputs, outputs });
         Ok(())
-    }
-
-    fn range(&self, tensor: &TensorProto) -> Result<Range, ConversionError> {
-        match tensor.element() {
-            ElementType::Float32 => Ok(weights::range(tensor, self.judge.settings.target)?),
-            _ => Ok(Range::Within),
-        }
     }
 
     fn add(&mut self, graph: usize, name: &str, source: Source, element: Option<ElementType>) -> usize {
@@ -190,8 +202,10 @@ impl Surveyor<'_> {
             wants: Wants::default(),
             output: None,
             is_half: false,
-            is_large: false,
+            growth: Growth::None,
+            decades: 0.0,
             range: Range::Within,
+            largest: 0.0,
             half_name: None,
             full_name: None,
         });

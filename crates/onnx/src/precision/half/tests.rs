@@ -199,13 +199,23 @@ fn with_opset(mut model: ModelProto, opset: i64) -> ModelProto {
 
 #[test]
 fn a_weight_beyond_the_range_stays_and_so_does_what_computes_with_it() {
-    let nodes = || vec![node("MatMul", &["x", "w"], "a"), node("MatMul", &["a", "v"], "y")];
+    let nodes = || {
+        let before = vec![node("MatMul", &["x", "w"], "a"), node("Relu", &["a"], "b"), node("Sigmoid", &["b"], "c")];
+        [before, vec![node("MatMul", &["c", "v"], "y")]].concat()
+    };
     let of = || model(nodes(), vec![weight("w", 9.8e7), weight("v", 0.5)]);
     let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cpu)).unwrap();
     assert_eq!(weights(&conversion), ["w: float32", "v: float16"]);
     let conversion = convert(of(), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
-    let expected = ["MatMul(x, w) -> a", "Cast<float16>(a) -> a_fp16", "MatMul(a_fp16, v) -> y_fp16"];
-    assert_eq!(lines(&conversion)[..3], expected);
+    // In fp16 `a` would be infinity, whoever reads it; a sigmoid is at most 1.
+    let expected = [
+        "MatMul(x, w) -> a",
+        "Relu(a) -> b",
+        "Sigmoid(b) -> c",
+        "Cast<float16>(c) -> c_fp16",
+        "MatMul(c_fp16, v) -> y_fp16",
+    ];
+    assert_eq!(lines(&conversion)[..5], expected);
     assert_eq!(conversion.report.kept[0].reason, "a constant that it reads is beyond the range of fp16");
     assert_eq!(conversion.report.weights.clamped, 0);
 }
@@ -214,16 +224,16 @@ fn a_weight_beyond_the_range_stays_and_so_does_what_computes_with_it() {
 fn a_weight_beyond_the_range_stays_so_behind_what_only_moves_it() {
     let nodes = vec![node("Transpose", &["w"], "t"), node("MatMul", &["x", "t"], "y")];
     let conversion = convert(
-        model([nodes, vec![node("MatMul", &["y", "v"], "z")]].concat(), vec![weight("w", 9.8e7), weight("v", 0.5)]),
+        model([nodes, vec![node("MatMul", &["x", "v"], "z")]].concat(), vec![weight("w", 9.8e7), weight("v", 0.5)]),
         &settings(Half::Fp16, ProviderClass::Cuda),
     );
     let lines = lines(&conversion.unwrap());
-    assert_eq!(lines[..2], ["Transpose(w) -> t", "MatMul(x, t) -> y"]);
+    assert_eq!(lines[1..3], ["Transpose(w) -> t", "MatMul(x, t) -> y"]);
 }
 
 #[test]
 fn numbers_that_stand_for_infinity_do_so_only_where_something_is_masked() {
-    let nodes = |operator: &str| vec![node(operator, &["x", "w"], "a"), node("MatMul", &["a", "v"], "y")];
+    let nodes = |operator: &str| vec![node(operator, &["x", "w"], "a"), node("MatMul", &["x", "v"], "y")];
     let stored = |operator: &str, provider| {
         let model = model(nodes(operator), vec![weight("w", -1e9), weight("v", 0.5)]);
         let conversion = convert(model, &settings(Half::Fp16, provider)).unwrap();
@@ -404,4 +414,66 @@ fn what_only_moves_elements_needs_a_kernel_too() {
     assert_eq!(bf16.report.kept[0].reason, "the CUDA provider has no bf16 kernel for it");
     let fp16 = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     assert!(lines(&fp16).contains(&"DepthToSpace(b) -> c".to_owned()), "{:?}", lines(&fp16));
+}
+
+fn cast(input: &str, output: &str) -> NodeProto {
+    NodeProto::of("Cast", output, &[input], &[output], vec![AttributeProto::of_int("to", 1)])
+}
+
+/// The angle of a position stays in float32 in both precisions and for every device; that of an activation is data.
+#[test]
+fn angles_of_positions_stay_in_float32() {
+    let positions = TensorProto::of_integers("p", &[1, 32], &[4000; 32]);
+    let of = |angle: Vec<NodeProto>| {
+        let rest = vec![node("Sin", &["a"], "s"), node("MatMul", &["x", "w"], "m"), node("Mul", &["m", "s"], "y")];
+        model([angle, rest].concat(), vec![positions.clone(), weight("w", 0.5), weight("f", 0.01)])
+    };
+    let of_position = || of(vec![cast("p", "q"), node("MatMul", &["q", "f"], "a")]);
+    for (half, provider) in
+        [(Half::Fp16, ProviderClass::Cuda), (Half::Bf16, ProviderClass::Cuda), (Half::Fp16, ProviderClass::Cpu)]
+    {
+        let conversion = convert(of_position(), &settings(half, provider)).unwrap();
+        let lines = lines(&conversion);
+        assert!(
+            lines.contains(&"MatMul(q, f) -> a".to_owned()) && lines.contains(&"Sin(a) -> s".to_owned()),
+            "{lines:?}"
+        );
+        assert!(weights(&conversion).contains(&"f: float32".to_owned()), "{half:?} {provider:?}");
+    }
+    let of_activation = of(vec![node("Relu", &["x"], "r"), node("Mul", &["r", "r2"], "a"), node("Neg", &["r"], "r2")]);
+    let conversion = convert(of_activation, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert!(lines(&conversion).contains(&"Sin(a) -> s".to_owned()));
+    assert!(conversion.report.kept.is_empty(), "{:?}", conversion.report.kept);
+}
+
+#[test]
+fn a_square_is_a_square_however_it_is_written() {
+    let square = vec![node("Mul", &["x", "x"], "q"), node("Sqrt", &["q"], "r"), node("MatMul", &["r", "w"], "y")];
+    let conversion =
+        convert(model(square, vec![weight("w", 0.5)]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    let expected = ["Mul(x, x) -> q", "Sqrt(q) -> r", "Cast<float16>(r) -> r_fp16", "MatMul(r_fp16, w) -> y_fp16"];
+    assert_eq!(lines(&conversion)[..4], expected);
+}
+
+/// What a small constant makes smaller than fp16 holds, a large one may bring back.
+#[test]
+fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back() {
+    let nodes = |last: &str| {
+        let before = vec![node("MatMul", &["x", "w"], "a"), node("Relu", &["a"], "b"), node("Mul", &["b", last], "c")];
+        [before, vec![node("MatMul", &["c", "v"], "y")]].concat()
+    };
+    let of = |last: &str| {
+        let weights = vec![weight("w", 1e-8), weight("v", 0.5), weight("large", 1e8)];
+        convert(model(nodes(last), weights), &settings(Half::Fp16, ProviderClass::Cuda)).map(|it| lines(&it))
+    };
+    let expected = ["MatMul(x, w) -> a", "Relu(a) -> b", "Mul(b, large) -> c", "Cast<float16>(c) -> c_fp16"];
+    assert_eq!(of("large").unwrap()[..4], expected);
+    assert!(of("v").is_err(), "all of it stays");
+    // A small number that is added moves nothing.
+    let epsilon =
+        vec![node("MatMul", &["x", "v"], "a"), node("Add", &["a", "e"], "b"), node("MatMul", &["b", "v"], "y")];
+    let model = model(epsilon, vec![weight("v", 0.5), weight("e", 1e-12)]);
+    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
+    assert_eq!(conversion.report.converted["MatMul"], 2);
+    assert!(conversion.report.kept[0].reason.contains("too small for fp16"));
 }

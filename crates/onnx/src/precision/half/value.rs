@@ -32,6 +32,17 @@ pub(super) struct Wants {
     pub(super) widened: bool,
 }
 
+/// Whether a value may be beyond the range of fp16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Growth {
+    /// No more than the model's own data.
+    None,
+    /// A square, an exponential or what continues one: arithmetic that goes on with it stays in float32.
+    Perhaps,
+    /// The product of a constant that is, or of one that is as small: in fp16 it would be infinity or zero, whoever reads it.
+    Beyond,
+}
+
 /// One float32 value of the model as it was.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
@@ -45,9 +56,13 @@ pub(super) struct Value {
     /// Its producer gives it in half precision.
     pub(super) is_half: bool,
     /// It may be beyond the range of fp16.
-    pub(super) is_large: bool,
+    pub(super) growth: Growth,
+    /// By how many decades constants have moved it away from the magnitude of other data.
+    pub(super) decades: f32,
     /// Of the constant that it is, or that was moved into it.
     pub(super) range: Range,
+    /// The largest magnitude of that constant; 0 where there is none.
+    pub(super) largest: f32,
     /// Names in both types, decided last; `None`: there is none.
     pub(super) half_name: Option<String>,
     pub(super) full_name: Option<String>,

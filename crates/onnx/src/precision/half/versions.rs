@@ -24,8 +24,8 @@ fn home(value: &Value) -> Option<bool> {
     let wants = value.wants;
     match value.source {
         Source::Input | Source::Node => None,
-        Source::Adaptable(_) => Some(value.range < Range::Beyond && wants.half && !wants.full && !wants.widened),
-        Source::Weight(_) if value.range == Range::Beyond => Some(false),
+        Source::Adaptable(_) => Some(value.range <= Range::Masks && wants.half && !wants.full && !wants.widened),
+        Source::Weight(_) if value.range > Range::Masks => Some(false),
         // Only who masks takes it for infinity.
         Source::Weight(_) if value.range == Range::Masks => Some(wants.half && !wants.full && !wants.widened),
         // What must be exact for one reader is exact, and the other reader has a copy.

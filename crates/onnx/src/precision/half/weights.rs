@@ -11,6 +11,9 @@ use crate::proto::TensorProto;
 /// numbers keep divisions from failing (the epsilon of a norm).
 const SMALLEST_FP16: f32 = 5.960_464_5e-8;
 
+/// By which share of their magnitude rounding may move the numbers of a constant: a step of bf16.
+const TOLERATED: f64 = 1.0 / 256.0;
+
 /// From this magnitude on a number stands for infinity: masks of attention add -1e9, -1e30 or the lowest float32. At the
 /// end of fp16 they mask as well, and a row that is masked whole stays free of NaN, as it would not be with infinities.
 const STANDS_FOR_INFINITY: f32 = 1e9;
@@ -22,32 +25,68 @@ pub(super) enum Range {
     Within,
     /// But for those that stand for infinity where something is masked, and are numbers elsewhere.
     Masks,
+    /// They are so near to zero that rounding moves them by more than bf16 would.
+    Tiny,
     /// They do not.
     Beyond,
 }
 
-/// Where the numbers of a float32 tensor lie.
-pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<Range, TensorError> {
+/// Where the numbers of a float32 tensor lie, and the largest magnitude of those that are finite.
+pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<(Range, f32), TensorError> {
     if target == Half::Bf16 {
-        return Ok(Range::Within);
+        return Ok((Range::Within, 0.0));
     }
     let of = |value: &f32| match value.abs() {
         magnitude if magnitude <= f16::MAX.to_f32() || !magnitude.is_finite() => Range::Within,
         magnitude if magnitude >= STANDS_FOR_INFINITY => Range::Masks,
         _ => Range::Beyond,
     };
-    let mut range = Range::Within;
-    tensor.each_floats(&mut |values| range = values.iter().map(of).fold(range, Range::max))?;
-    Ok(range)
+    let (mut range, mut elements, mut squares, mut largest) = (Range::Within, 0_u64, 0.0_f64, 0.0_f32);
+    tensor.each_floats(&mut |values| {
+        range = values.iter().map(of).fold(range, Range::max);
+        elements += values.len() as u64;
+        let finite = |value: &f32| if value.is_finite() { value.abs() } else { 0.0 };
+        largest = values.iter().map(finite).fold(largest, f32::max);
+        squares += values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
+    })?;
+    // Rounding moves no number by more than half a step of the smallest ones, so that most tensors need no closer look.
+    let most = elements as f64 * (f64::from(SMALLEST_FP16) / TOLERATED).powi(2);
+    let is_tiny = range == Range::Within && squares > 0.0 && squares < most && loses(tensor, squares)?;
+    Ok((if is_tiny { Range::Tiny } else { range }, largest))
 }
 
-/// A float32 tensor in half precision, rounded to nearest, and how many of its elements stood for infinity and are at the
-/// end of the range now. Infinities and NaN stay what they are.
-pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, u64), TensorError> {
-    let (mut clamped, mut halves) = (0, Vec::new());
+/// Whether fp16 moves the numbers of a tensor by more than is tolerated, as a root mean square of them.
+fn loses(tensor: &TensorProto, squares: f64) -> Result<bool, TensorError> {
+    let mut lost = 0.0_f64;
+    tensor.each_floats(&mut |values| {
+        let before: Vec<f32> = values.to_vec();
+        fit(values, Half::Fp16);
+        let after = values.iter().map(|value| f16::from_f32(*value).to_f32());
+        lost += before.iter().zip(after).map(|(one, other)| f64::from(one - other).powi(2)).sum::<f64>();
+    })?;
+    Ok(lost > squares * TOLERATED.powi(2))
+}
+
+/// How many numbers had to move to have a place in half precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fitted {
+    /// Stood for infinity, and are at the end of the range now.
+    pub(super) clamped: u64,
+    /// Are below the normal numbers, where fp16 has fewer digits.
+    pub(super) subnormal: u64,
+    /// Were below the smallest number, and are that now.
+    pub(super) raised: u64,
+}
+
+/// A float32 tensor in half precision, rounded to nearest. Infinities and NaN stay what they are.
+pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, Fitted), TensorError> {
+    let (mut fitted, mut halves) = (Fitted::default(), Vec::new());
     let mut bytes = Vec::with_capacity(tensor.elements()? * 2);
     tensor.each_floats(&mut |values| {
-        clamped += fit(values, target);
+        let these = fit(values, target);
+        fitted.clamped += these.clamped;
+        fitted.subnormal += these.subnormal;
+        fitted.raised += these.raised;
         let start = bytes.len();
         bytes.resize(start + values.len() * 2, 0);
         let places = bytes[start..].as_chunks_mut::<2>().0.iter_mut();
@@ -64,26 +103,27 @@ pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto
     let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
     converted.doc_string.clone_from(&tensor.doc_string);
     converted.metadata_props.clone_from(&tensor.metadata_props);
-    Ok((converted, clamped))
+    Ok((converted, fitted))
 }
 
 /// Brings finite numbers into the range of the target.
-fn fit(values: &mut [f32], target: Half) -> u64 {
-    let largest = match target {
-        Half::Fp16 => f16::MAX.to_f32(),
-        Half::Bf16 => bf16::MAX.to_f32(),
+fn fit(values: &mut [f32], target: Half) -> Fitted {
+    let (largest, smallest, normal) = match target {
+        Half::Fp16 => (f16::MAX.to_f32(), SMALLEST_FP16, f16::MIN_POSITIVE.to_f32()),
+        Half::Bf16 => (bf16::MAX.to_f32(), 0.0, 0.0),
     };
-    let mut clamped = 0;
+    let mut fitted = Fitted::default();
     for value in values {
         let magnitude = value.abs();
-        if magnitude > largest && magnitude.is_finite() {
-            *value = largest.copysign(*value);
-            clamped += 1;
-        } else if target == Half::Fp16 && magnitude < SMALLEST_FP16 && magnitude > 0.0 {
-            *value = SMALLEST_FP16.copysign(*value);
-        }
+        let is_beyond = magnitude > largest && magnitude < f32::INFINITY;
+        let is_below = magnitude < smallest && magnitude > 0.0;
+        fitted.clamped += u64::from(is_beyond);
+        fitted.raised += u64::from(is_below);
+        fitted.subnormal += u64::from(magnitude < normal && magnitude > 0.0);
+        let fits = if is_beyond { largest.copysign(*value) } else { *value };
+        *value = if is_below { smallest.copysign(*value) } else { fits };
     }
-    clamped
+    fitted
 }
 
 #[cfg(test)]
@@ -95,12 +135,13 @@ mod tests {
     fn numbers_are_rounded_clamped_and_kept_from_zero() {
         let values =
             [1.0, -70000.0, f32::INFINITY, 1e-12, -1e-12, 0.0, 65519.0, f32::NEG_INFINITY, 1.0 + 2.0_f32.powi(-12)];
-        let (half, clamped) = convert(&TensorProto::of_floats("w", &[9], &values), Half::Fp16).unwrap();
+        let (half, fitted) = convert(&TensorProto::of_floats("w", &[9], &values), Half::Fp16).unwrap();
         let expected =
             [1.0, -65504.0, f32::INFINITY, SMALLEST_FP16, -SMALLEST_FP16, 0.0, 65504.0, f32::NEG_INFINITY, 1.0];
-        assert_eq!((half.floats().unwrap(), clamped), (expected.to_vec(), 2));
-        let (brain, clamped) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
-        assert_eq!((brain.floats().unwrap()[0], clamped), (bf16::MAX.to_f32(), 1));
+        assert_eq!(half.floats().unwrap(), expected);
+        assert_eq!(fitted, Fitted { clamped: 2, subnormal: 2, raised: 2 });
+        let (brain, fitted) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
+        assert_eq!((brain.floats().unwrap()[0], fitted.clamped), (bf16::MAX.to_f32(), 1));
         assert_eq!(brain.raw_data.unwrap().len(), 4);
     }
 
@@ -112,19 +153,33 @@ mod tests {
         for target in [Half::Fp16, Half::Bf16] {
             assert_eq!(convert(&stored, target).unwrap(), convert(&typed, target).unwrap());
         }
-        let (half, clamped) = convert(&stored, Half::Fp16).unwrap();
-        assert_eq!((half.floats().unwrap()[30_000], clamped), (30_000.0, 1));
-        assert_eq!(range(&stored, Half::Fp16).unwrap(), Range::Masks);
+        let (half, fitted) = convert(&stored, Half::Fp16).unwrap();
+        assert_eq!((half.floats().unwrap()[30_000], fitted.clamped), (30_000.0, 1));
+        assert_eq!(range(&stored, Half::Fp16).unwrap(), (Range::Masks, 1e10));
         assert!(convert(&TensorProto { dims: vec![39_999], ..stored }, Half::Fp16).is_err());
     }
 
     #[test]
     fn what_is_beyond_the_range_may_stand_for_infinity() {
-        let range = |value: f32, target| range(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap();
+        let range = |value: f32, target| range(&TensorProto::of_floats("w", &[2], &[1.0, value]), target).unwrap().0;
         let of =
             [65504.0, f32::INFINITY, f32::NAN, -1e9, f32::MIN, 9.8e7, -65505.0].map(|value| range(value, Half::Fp16));
         let (within, masks, beyond) = (Range::Within, Range::Masks, Range::Beyond);
         assert_eq!(of, [within, within, within, masks, masks, beyond, beyond]);
         assert_eq!(range(9.8e7, Half::Bf16), within);
+    }
+
+    /// A few small numbers among others are as exact as their sum needs; what is small throughout is not.
+    #[test]
+    fn numbers_that_are_small_throughout_are_told() {
+        let tensor = |values: &[f32]| TensorProto::of_floats("w", &[values.len() as u64], values);
+        let range = |values: &[f32]| range(&tensor(values), Half::Fp16).map(|(range, _)| range);
+        assert_eq!(range(&[1e-8; 64]).unwrap(), Range::Tiny);
+        assert_eq!(range(&[1e-12]).unwrap(), Range::Tiny);
+        assert_eq!(range(&[1e-4; 64]).unwrap(), Range::Within);
+        assert_eq!(range(&[0.0; 64]).unwrap(), Range::Within);
+        let few: Vec<f32> = (0..64).map(|place| if place < 8 { 1e-8 } else { 0.02 }).collect();
+        assert_eq!(range(&few).unwrap(), Range::Within);
+        assert_eq!(range(&[1e-8, 1e6]).unwrap(), Range::Beyond);
     }
 }

@@ -128,7 +128,7 @@ def error(found, wanted):
 
 
 def shown(value):
-    return "not finite" if np.isinf(value) else f"{100 * value:.2g} %"
+    return "not finite" if np.isinf(value) else f"{float(f'{100 * value:.2g}'):g} %"
 
 
 def figures(kind, perfrun, folder):

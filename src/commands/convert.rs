@@ -300,13 +300,12 @@ pub(super) fn summary(report: &ConversionReport) -> Vec<String> {
         lines.push(format!("added      {}", added.join(", ")));
     }
     let weights = &report.weights;
-    let lost =
-        [(weights.clamped, "moved to the largest number"), (weights.subnormal, "below the normal numbers of fp16")];
-    let lost = lost.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("; {count} {what}"));
-    let lost: String = lost.collect();
-    let raised =
-        if weights.raised > 0 { format!(", {} of them at its smallest", weights.raised) } else { String::new() };
-    lines.push(format!("weights    {} converted, {} kept{lost}{raised}", weights.converted, weights.kept));
+    let small = match (weights.subnormal, weights.raised) {
+        (0, _) => String::new(),
+        (small, 0) => format!("; {small} below the normal numbers of fp16"),
+        (small, raised) => format!("; {small} below the normal numbers of fp16, {raised} of them at its smallest"),
+    };
+    lines.push(format!("weights    {} converted, {} kept{small}", weights.converted, weights.kept));
     lines.extend(report.notes.iter().map(|note| format!("note       {note}")));
     lines
 }

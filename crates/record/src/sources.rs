@@ -70,7 +70,7 @@ impl CommandSources {
         CommandSources { files: if is_by_folder { by_folder(files) } else { files }, ..self.clone() }
     }
 
-    /// The files that commands name, and those that are told one by one.
+    /// Paths of the files that commands name, and of the tracked files that are stored one by one, not by folder.
     pub fn named_and_tracked(&self) -> impl Iterator<Item = &String> {
         self.named.iter().chain(self.files.keys().filter(|path| !path.ends_with('/')))
     }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(then.changed(&of(&[("a.c", "1"), ("c.c", "3")])).as_deref(), Some("b.c and 1 more"));
     }
 
-    /// However many files another tree has, it is told in the form of the record.
+    /// A tree of another size is compared in the form of the record: by file or by folder.
     #[test]
     fn many_files_are_told_by_their_folder() {
         let of = |count: usize, object: &str| -> BTreeMap<String, String> {

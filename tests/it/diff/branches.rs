@@ -14,7 +14,7 @@ use crate::support::{Done, Workplace, readable};
 /// A way in which a branch differs from `main`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Change {
-    /// 20 % slower, and nobody measured.
+    /// 20 % slower, and the report is the old one.
     Unmeasured,
     Documents,
     Comment,
@@ -248,7 +248,7 @@ if count == 6: sys.exit('lost the database')
     }
 
     #[test]
-    #[ignore = "takes 20 minutes of real time: .ci/run slow"]
+    #[ignore = "measures a program for minutes: `.ci/run slow` runs it"]
     fn branches_of_a_program_end_as_they_should() {
         let repository = program();
         try_branches(&repository);
@@ -256,7 +256,7 @@ if count == 6: sys.exit('lost the database')
     }
 
     #[test]
-    #[ignore = "takes a minute of real time for each try: .ci/run slow"]
+    #[ignore = "measures a program for minutes: `.ci/run slow` runs it"]
     fn a_comment_never_fails_a_gate_beside_a_busy_core() {
         let repository = program();
         repository.git(&["checkout", "-q", "-B", "branch"]);

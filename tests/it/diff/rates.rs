@@ -60,5 +60,5 @@ fn what_can_be_seen_is_seen() {
     let fell = seen.iter().filter(|gate| **gate == "failed").count();
     println!("{} of {} gates find 5 %: {fell} failed", seen.len(), found.len());
     assert!(!seen.is_empty() && found.iter().all(|(gate, _)| gate != "passed"), "{found:?}");
-    assert!(fell * 10 >= seen.len() * 9 - 10, "{fell} of {}: {found:?}", seen.len());
+    assert!(fell * 10 + 10 >= seen.len() * 9, "{fell} of {}: {found:?}", seen.len());
 }

@@ -19,7 +19,7 @@ pub(super) struct GatedPairs<'a> {
 }
 
 impl<'a> GatedPairs<'a> {
-    /// None where the record does not measure both sides of a diff.
+    /// There are no gates where the record does not measure both sides of a diff.
     pub(super) fn of(manifest: &'a Manifest) -> Self {
         let (experiment, plan) = (&manifest.experiment, &manifest.plan);
         // A fact about a file is the same after any number of blocks, and shares have no ratio to 0.

@@ -3,8 +3,7 @@
 //! Input: plan and summary at an interim analysis. Output: for each group, whether more blocks can change its answer. A
 //! comparison is settled once it has a verdict, or when no further block can give it one; where nothing is compared, a
 //! cell is settled once its interval lies within the margin. Goals, `choose`, and gates of both sides of a diff must be
-//! settled too. Deliberately absent:
-//! when an analysis takes place, and stopping.
+//! settled too. Deliberately absent: when an analysis takes place, and stopping.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -37,8 +36,8 @@ pub struct Effort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stopped {
-    /// All its comparisons have their verdict, and the goals, the question and the gates theirs; where nothing is compared, its cells
-    /// are known to within the margin.
+    /// All its comparisons have their verdict, and the goals, the question and the gates theirs; where nothing is compared,
+    /// its cells are known to within the margin.
     Decided,
     /// What it lacks no further block would tell: a cell was given up, or its outputs are not to be used.
     GivenUp,

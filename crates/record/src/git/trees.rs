@@ -63,17 +63,16 @@ impl Repository {
         let is_file = |path: &&String| self.top.join(path.as_str()).is_file();
         let files: Vec<&String> = paths.iter().filter(is_file).collect();
         // A command line holds so many paths.
-        let each = files.chunks(500).flat_map(|files| {
+        let hash = |files: &[&String]| {
             let words = ["hash-object", "--"].into_iter().chain(files.iter().map(|path| path.as_str()));
             let objects = self.text(words).unwrap_or_default();
             files
                 .iter()
-                .copied()
-                .cloned()
-                .zip(objects.lines().map(str::to_owned).collect::<Vec<_>>())
+                .zip(objects.lines())
+                .map(|(path, object)| ((*path).clone(), object.to_owned()))
                 .collect::<Vec<_>>()
-        });
-        each.collect()
+        };
+        files.chunks(500).flat_map(hash).collect()
     }
 
     /// Whether git leaves out what lies at a path, so that no commit has it.

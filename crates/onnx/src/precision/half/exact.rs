@@ -3,8 +3,8 @@
 //!
 //! Input: a graph and the element types of its values. Output: nodes by their places, with the reason.
 //!
-//! - What leads to `Sin` and `Cos` from positions: an angle of 4,096 has steps of 2 in fp16 and of 16 in bf16, so that rotary
-//!   and sinusoidal embeddings of neighbouring positions become one. An angle is one of positions where arithmetic alone lies
+//! - What leads to `Sin` and `Cos` from positions: below 4,096 the steps of fp16 are 2 and those of bf16 16, so
+//!   that rotary and sinusoidal embeddings of neighbouring positions become one. An angle is one of positions where arithmetic alone lies
 //!   between it and whole numbers, constants and the graph's own inputs. That of an activation, as in `x + sin(a x)^2 / a`, is
 //!   data, and is converted like other data.
 //! - Products that are compared with a number near zero, where rounding makes zero of both.
@@ -18,7 +18,7 @@ use super::weights::{self, Range};
 use super::{Half, kernels};
 use crate::ElementType;
 use crate::infer::Inferred;
-use crate::proto::{GraphProto, NodeProto};
+use crate::proto::{GraphProto, NodeProto, TensorProto};
 
 /// What makes positions of positions, beside what only moves them.
 const OF_POSITIONS: &[&str] = &[
@@ -55,9 +55,12 @@ const PRODUCTS: &[&str] = &["Conv", "Einsum", "Gemm", "MatMul"];
 /// A threshold has no more elements.
 const MOST_THRESHOLDS: usize = 4096;
 
+/// What lies further away than so many nodes is not looked for, so that long chains of sums take no longer each.
+const MOST_NODES: usize = 256;
+
 /// The nodes that stay, by their places.
-pub(super) fn exact(graph: &GraphProto, types: &Inferred) -> HashMap<usize, Reason> {
-    let walk = Walk::new(graph, types);
+pub(super) fn exact(graph: &GraphProto, types: &Inferred, target: Half) -> HashMap<usize, Reason> {
+    let walk = Walk::new(graph, types, target);
     let mut found = HashMap::new();
     for (place, node) in graph.node.iter().enumerate().filter(|(_, node)| node.is_standard()) {
         match node.op_type() {
@@ -87,19 +90,20 @@ pub(super) fn exact(graph: &GraphProto, types: &Inferred) -> HashMap<usize, Reas
 struct Walk<'a> {
     graph: &'a GraphProto,
     types: &'a Inferred,
+    target: Half,
     /// The node that makes each value.
     makers: HashMap<&'a str, usize>,
-    /// Inputs and weights.
-    given: HashSet<&'a str>,
+    weights: HashMap<&'a str, &'a TensorProto>,
+    inputs: HashSet<&'a str>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(graph: &'a GraphProto, types: &'a Inferred) -> Self {
+    fn new(graph: &'a GraphProto, types: &'a Inferred, target: Half) -> Self {
         let nodes = graph.node.iter().enumerate();
         let makers = nodes.flat_map(|(place, node)| node.output.iter().map(move |name| (name.as_str(), place)));
+        let weights = graph.initializer.iter().map(|weight| (weight.name(), weight));
         let inputs = graph.input.iter().map(|input| input.name());
-        let given = inputs.chain(graph.initializer.iter().map(|weight| weight.name())).collect();
-        Walk { graph, types, makers: makers.collect(), given }
+        Walk { graph, types, target, makers: makers.collect(), weights: weights.collect(), inputs: inputs.collect() }
     }
 
     /// The nodes that lead to what a node reads, if all of it comes from positions.
@@ -115,9 +119,12 @@ impl<'a> Walk<'a> {
                             left.push(*maker);
                         }
                     }
-                    None if self.given.contains(name.as_str()) => {}
+                    None if self.inputs.contains(name.as_str()) || self.weights.contains_key(name.as_str()) => {}
                     _ => return None,
                 }
+            }
+            if seen.len() > MOST_NODES {
+                return None;
             }
         }
         Some(seen)
@@ -145,14 +152,13 @@ impl<'a> Walk<'a> {
         node.input.iter().filter_map(product).flatten().collect()
     }
 
-    /// Whether a value is a constant of numbers that fp16 does not hold.
+    /// Whether a value is a constant of numbers that are too small for the half precision.
     fn is_tiny(&self, name: &str) -> bool {
         let made = self.makers.get(name).and_then(|place| constant(&self.graph.node[*place]));
-        let stored = || self.graph.initializer.iter().find(|weight| weight.name() == name).cloned();
-        let Some(tensor) = made.or_else(stored) else { return false };
+        let Some(tensor) = made.as_ref().or_else(|| self.weights.get(name).copied()) else { return false };
         tensor.element() == ElementType::Float32
             && tensor.elements().is_ok_and(|elements| elements <= MOST_THRESHOLDS)
-            && weights::range(&tensor, Half::Fp16).is_ok_and(|(range, _)| range == Range::Tiny)
+            && weights::range(tensor, self.target).is_ok_and(|(range, _)| range == Range::Tiny)
     }
 
     /// The nodes from a value back to the first of these operators, through what moves, scales or adds; of squares where that
@@ -171,8 +177,12 @@ impl<'a> Walk<'a> {
                 found |= !is_of_squares || squares();
             }
             let goes_on = matches!(node.op_type(), "Add" | "Sub" | "Mul" | "Neg" | "Div") || kernels::moves(node);
-            if (is_end || goes_on) && seen.insert(*place) && goes_on {
+            let is_new = (is_end || goes_on) && seen.insert(*place);
+            if is_new && goes_on {
                 left.extend(node.input.iter().map(String::as_str));
+            }
+            if seen.len() > MOST_NODES {
+                return None;
             }
         }
         found.then(|| seen.into_iter().collect())

@@ -107,12 +107,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn half(&mut self, tensor: &TensorProto) -> Result<TensorProto, ConversionError> {
-        let (half, fitted) = weights::convert(tensor, self.target)?;
-        let weights = &mut self.report.weights;
-        weights.clamped += fitted.clamped;
-        weights.subnormal += fitted.subnormal;
-        weights.raised += fitted.raised;
-        Ok(half)
+        Ok(weights::convert(tensor, self.target, &mut self.report.weights)?)
     }
 
     /// The cast that gives a value in its second type, counted.

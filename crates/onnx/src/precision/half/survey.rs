@@ -107,7 +107,7 @@ impl Surveyor<'_> {
             self.survey.values[value].is_half = is_main && self.judge.settings.io == Io::Convert;
             self.survey.graphs[number].given.push(value);
         }
-        let exact = exact(graph, types);
+        let exact = exact(graph, types, self.judge.settings.target);
         for (index, node) in graph.node.iter().enumerate() {
             self.node(number, (index, node), exact.get(&index).copied(), types)?;
         }

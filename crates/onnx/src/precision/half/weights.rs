@@ -5,6 +5,7 @@ use half::{bf16, f16};
 
 use super::Half;
 use crate::TensorError;
+use crate::precision::report::WeightsReport;
 use crate::proto::TensorProto;
 
 /// The smallest number above zero that fp16 has. What is nearer to zero, and not zero, becomes this and not zero: such
@@ -49,7 +50,7 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<(Range, f32), 
         largest = values.iter().map(finite).fold(largest, f32::max);
         squares += values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
     })?;
-    // Rounding moves no number by more than half a step of the smallest ones, so that most tensors need no closer look.
+    // Below the normal numbers none is moved by more than the smallest one, so that most tensors need no closer look.
     let most = elements as f64 * (f64::from(SMALLEST_FP16) / TOLERATED).powi(2);
     let is_tiny = range == Range::Within && squares > 0.0 && squares < most && loses(tensor, squares)?;
     Ok((if is_tiny { Range::Tiny } else { range }, largest))
@@ -60,33 +61,24 @@ fn loses(tensor: &TensorProto, squares: f64) -> Result<bool, TensorError> {
     let mut lost = 0.0_f64;
     tensor.each_floats(&mut |values| {
         let before: Vec<f32> = values.to_vec();
-        fit(values, Half::Fp16);
+        fit(values, Half::Fp16, &mut WeightsReport::default());
         let after = values.iter().map(|value| f16::from_f32(*value).to_f32());
         lost += before.iter().zip(after).map(|(one, other)| f64::from(one - other).powi(2)).sum::<f64>();
     })?;
     Ok(lost > squares * TOLERATED.powi(2))
 }
 
-/// How many numbers had to move to have a place in half precision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fitted {
-    /// Stood for infinity, and are at the end of the range now.
-    pub(super) clamped: u64,
-    /// Are below the normal numbers, where fp16 has fewer digits.
-    pub(super) subnormal: u64,
-    /// Were below the smallest number, and are that now.
-    pub(super) raised: u64,
-}
-
-/// A float32 tensor in half precision, rounded to nearest. Infinities and NaN stay what they are.
-pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto, Fitted), TensorError> {
-    let (mut fitted, mut halves) = (Fitted::default(), Vec::new());
+/// A float32 tensor in half precision, rounded to nearest; counts the numbers that had to move to have a place there.
+/// Infinities and NaN stay what they are.
+pub(super) fn convert(
+    tensor: &TensorProto,
+    target: Half,
+    counted: &mut WeightsReport,
+) -> Result<TensorProto, TensorError> {
+    let mut halves = Vec::new();
     let mut bytes = Vec::with_capacity(tensor.elements()? * 2);
     tensor.each_floats(&mut |values| {
-        let these = fit(values, target);
-        fitted.clamped += these.clamped;
-        fitted.subnormal += these.subnormal;
-        fitted.raised += these.raised;
+        fit(values, target, counted);
         let start = bytes.len();
         bytes.resize(start + values.len() * 2, 0);
         let places = bytes[start..].as_chunks_mut::<2>().0.iter_mut();
@@ -103,27 +95,25 @@ pub(super) fn convert(tensor: &TensorProto, target: Half) -> Result<(TensorProto
     let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
     converted.doc_string.clone_from(&tensor.doc_string);
     converted.metadata_props.clone_from(&tensor.metadata_props);
-    Ok((converted, fitted))
+    Ok(converted)
 }
 
 /// Brings finite numbers into the range of the target.
-fn fit(values: &mut [f32], target: Half) -> Fitted {
+fn fit(values: &mut [f32], target: Half, counted: &mut WeightsReport) {
     let (largest, smallest, normal) = match target {
         Half::Fp16 => (f16::MAX.to_f32(), SMALLEST_FP16, f16::MIN_POSITIVE.to_f32()),
         Half::Bf16 => (bf16::MAX.to_f32(), 0.0, 0.0),
     };
-    let mut fitted = Fitted::default();
     for value in values {
         let magnitude = value.abs();
         let is_beyond = magnitude > largest && magnitude < f32::INFINITY;
         let is_below = magnitude < smallest && magnitude > 0.0;
-        fitted.clamped += u64::from(is_beyond);
-        fitted.raised += u64::from(is_below);
-        fitted.subnormal += u64::from(magnitude < normal && magnitude > 0.0);
+        counted.clamped += u64::from(is_beyond);
+        counted.raised += u64::from(is_below);
+        counted.subnormal += u64::from(magnitude < normal && magnitude > 0.0);
         let fits = if is_beyond { largest.copysign(*value) } else { *value };
         *value = if is_below { smallest.copysign(*value) } else { fits };
     }
-    fitted
 }
 
 #[cfg(test)]
@@ -135,13 +125,15 @@ mod tests {
     fn numbers_are_rounded_clamped_and_kept_from_zero() {
         let values =
             [1.0, -70000.0, f32::INFINITY, 1e-12, -1e-12, 0.0, 65519.0, f32::NEG_INFINITY, 1.0 + 2.0_f32.powi(-12)];
-        let (half, fitted) = convert(&TensorProto::of_floats("w", &[9], &values), Half::Fp16).unwrap();
+        let mut counted = WeightsReport::default();
+        let half = convert(&TensorProto::of_floats("w", &[9], &values), Half::Fp16, &mut counted).unwrap();
         let expected =
             [1.0, -65504.0, f32::INFINITY, SMALLEST_FP16, -SMALLEST_FP16, 0.0, 65504.0, f32::NEG_INFINITY, 1.0];
         assert_eq!(half.floats().unwrap(), expected);
-        assert_eq!(fitted, Fitted { clamped: 2, subnormal: 2, raised: 2 });
-        let (brain, fitted) = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16).unwrap();
-        assert_eq!((brain.floats().unwrap()[0], fitted.clamped), (bf16::MAX.to_f32(), 1));
+        assert_eq!(counted, WeightsReport { clamped: 2, subnormal: 2, raised: 2, ..WeightsReport::default() });
+        let mut counted = WeightsReport::default();
+        let brain = convert(&TensorProto::of_floats("w", &[2], &[f32::MAX, 1e-12]), Half::Bf16, &mut counted).unwrap();
+        assert_eq!((brain.floats().unwrap()[0], counted.clamped), (bf16::MAX.to_f32(), 1));
         assert_eq!(brain.raw_data.unwrap().len(), 4);
     }
 
@@ -151,12 +143,14 @@ mod tests {
         let stored = TensorProto::of_floats("w", &[40_000], &values);
         let typed = TensorProto { raw_data: None, float_data: values, ..stored.clone() };
         for target in [Half::Fp16, Half::Bf16] {
-            assert_eq!(convert(&stored, target).unwrap(), convert(&typed, target).unwrap());
+            let of = |tensor| convert(tensor, target, &mut WeightsReport::default()).unwrap();
+            assert_eq!(of(&stored), of(&typed));
         }
-        let (half, fitted) = convert(&stored, Half::Fp16).unwrap();
-        assert_eq!((half.floats().unwrap()[30_000], fitted.clamped), (30_000.0, 1));
+        let mut counted = WeightsReport::default();
+        let half = convert(&stored, Half::Fp16, &mut counted).unwrap();
+        assert_eq!((half.floats().unwrap()[30_000], counted.clamped), (30_000.0, 1));
         assert_eq!(range(&stored, Half::Fp16).unwrap(), (Range::Masks, 1e10));
-        assert!(convert(&TensorProto { dims: vec![39_999], ..stored }, Half::Fp16).is_err());
+        assert!(convert(&TensorProto { dims: vec![39_999], ..stored }, Half::Fp16, &mut counted).is_err());
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn every_key_is_known() {
     let file = load();
-    let groups = "schema part generator tolerances one_sample stopping two_sample paired k_sample multiplicity nested \
+    let groups = "schema part generator tolerances one_sample stopping two_sample paired k_sample nested \
                   change_points warmup poisson_schedule prng pareto planning \
                   tinytorch_module19";
     assert_eq!(keys(&file), groups.split_whitespace().collect::<Vec<_>>());

@@ -166,7 +166,7 @@ def main():
             cells = [cell.strip() for cell in rows.get(name, "").split("|")]
             if cells[-2:] != [shown(throughout), shown(kept)]:
                 problems.append(f"{name}: the page has {cells[-2:]}")
-    sys.exit("\n".join(problems))
+    sys.exit("\n".join(problems) or None)
 
 
 main()

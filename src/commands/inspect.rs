@@ -182,6 +182,11 @@ fn describe(model: &Model) -> String {
     line("parameters", &exact(header.parameters));
     line("weights", &header.stored.as_ref().map(Stored::to_string).unwrap_or_default());
     line("nodes", &header.node_count().to_string());
+    let training: Vec<String> =
+        header.training.iter().map(|(operator, nodes)| format!("{nodes} {operator}")).collect();
+    if !training.is_empty() {
+        line("training", &format!("{} in training mode; export it in inference mode", training.join(", ")));
+    }
     for input in &header.signature.inputs {
         line("input", &input.to_string());
     }

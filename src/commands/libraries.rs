@@ -8,7 +8,7 @@ use tracing::info;
 
 use crate::ui::Ui;
 use crate::ui::error::Error;
-use experiment::{Experiment, Package, Provider, Runtime, Supply};
+use experiment::{CUSTOM_OPS, Experiment, Package, Provider, Runtime, Supply};
 use plan::Plan;
 use prepare::models::ObtainError;
 use prepare::programs;
@@ -56,6 +56,9 @@ pub(super) fn obtain(experiment: &Experiment, plan: &Plan, named: Option<&Path>,
             _ => None,
         };
         libraries.plugins.extend(plugin.map(|plugin| (device.provider.clone(), plugin)));
+    }
+    if let Some(path) = experiment.plugins.get(CUSTOM_OPS).filter(|_| !libraries.runtimes.is_empty()) {
+        libraries.plugins.insert(CUSTOM_OPS.to_owned(), runtime::named_custom_ops(path)?);
     }
     Ok(libraries)
 }

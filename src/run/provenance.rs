@@ -54,6 +54,7 @@ pub(super) fn describe_model(
         producer: header.map(|header| header.producer.clone()).filter(|producer| !producer.is_empty()),
         parameters: header.map(|header| header.parameters),
         stored: header.and_then(|header| header.stored.clone()),
+        training: header.map(|header| header.training.clone()).unwrap_or_default(),
         opset: header.map(|header| header.opset_imports.clone()).unwrap_or_default(),
         operators: header.map(|header| header.operators.clone()).unwrap_or_default(),
         not_compared: header.map(not_compared).unwrap_or_default(),

@@ -7,7 +7,7 @@ use super::dataset::{DatasetError, Fed};
 use super::job::Job;
 use super::model::PreparedModel;
 use base::metric::OwnMetric;
-use experiment::{Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
+use experiment::{CUSTOM_OPS, Cache, Device, InputIndex, ModelIndex, Rebuild, Values, Variant};
 use onnx::dimension_sizes;
 use plan::{Cell, RandomStream};
 use record::Arm;
@@ -95,6 +95,10 @@ impl Job {
         CellRequest::new(self.plan().path(cell), self.backend().request(&facts), tensors)
     }
 
+    fn plugin(&self, name: &str) -> Option<&Path> {
+        self.libraries.plugins.get(name).map(|known| known.path.as_path())
+    }
+
     /// What is known about a run whatever file it opens.
     fn facts(&self, cell: &Cell, arm: Arm, run: u32) -> CellFacts<'_> {
         let manifest = self.manifest();
@@ -109,7 +113,8 @@ impl Job {
                 .get(self.runtime_index(cell).place())
                 .and_then(Option::as_ref)
                 .map(|known| known.path.as_path()),
-            plugin: self.libraries.plugins.get(&device.provider).map(|known| known.path.as_path()),
+            plugin: self.plugin(&device.provider),
+            custom_ops: self.plugin(CUSTOM_OPS),
             boundary: self.measure().boundary,
             allow_fallback: self.measure().allow_fallback,
             engines: None,

@@ -44,6 +44,37 @@ fn what_computes_something_else_is_marked_and_never_best() {
     assert!(!place.record_folder("x").join("outputs").exists(), "outputs are forgotten once they were compared");
 }
 
+/// A model that draws random numbers differs from itself: no variant of it is blamed, struck out, or called close.
+#[test]
+fn outputs_that_are_drawn_anew_are_not_judged() {
+    let variants = "[{ name: one }, { name: two, mock: { scale: 0.5 } }, { name: int4, precision: int4 }]";
+    let spec = format!("backend: {{ mock: {{ outputs: random }} }}\nmodels: [net]\nvariants: {variants}\n");
+    let place = Workplace::with_spec(&spec);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("Fastest: two."), "{answer}");
+    assert!(!answer.contains("DIFFER") && !answer.contains("unrelated"), "{answer}");
+    let said = "net gives other outputs for the same inputs each time";
+    assert!(answer.contains(said), "{answer}");
+    assert!(place.page("reports/x").contains(said));
+    assert!(place.record("x").manifest.fidelity().iter().all(|known| known.fidelity.reference_varies));
+}
+
+/// Without a limit there is a floor.
+#[test]
+fn what_has_nothing_to_do_with_the_reference_is_never_best() {
+    let spec = "\
+backend: mock
+models: [net]
+variants: [{ name: base }, { name: int4, precision: int4, mock: { scale: 0.1, differ: 5000% } }]
+";
+    let place = Workplace::with_spec(spec);
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("Fastest: base."), "{answer}");
+    assert!(answer.contains("left out: int4 (differs from base: unrelated to the reference's"), "{answer}");
+}
+
 #[test]
 fn without_a_question_the_answer_says_what_is_not_ranked() {
     let place = Workplace::with_spec(WRONG);
@@ -243,6 +274,12 @@ fn a_file_of_ones_own_stands_for_a_variant_and_a_damaged_one_fails_its_cells_alo
     place.write("x.yaml", &spec(&place.path("cut.onnx").display().to_string()));
     let done = place.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("model `digits-mlp` as `mine`: the file is truncated"), "{}", done.stderr);
+
+    let fed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/fed.onnx");
+    place.write("x.yaml", &spec(fed));
+    let done = place.run(&["x.yaml"]).expect_code(3);
+    let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("files of one model take the same inputs"), "{said}");
 }
 
 #[test]

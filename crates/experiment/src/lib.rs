@@ -64,7 +64,7 @@ pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
 pub use measure::{Boundary, Cache, Design, Measure, Parallel, Profiling, Rebuild, Stop, StopStatistic, Warmup};
 pub use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Precision, Quantization};
-pub use provider::{CUDA_FOLDER, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply};
+pub use provider::{CUDA_FOLDER, CUSTOM_OPS, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply};
 pub use quick::quick;
 pub use runs::Runs;
 pub use runtime::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, is_new_enough, version_numbers};
@@ -93,7 +93,7 @@ pub struct Experiment {
     pub variants: Vec<Variant>,
     /// Where to run.
     pub devices: Vec<Device>,
-    /// The files of the specification's own plug-ins, by the name of the device; absolute in memory.
+    /// The files of the specification's own plug-ins, by the name of the device or [`CUSTOM_OPS`]; absolute in memory.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugins: BTreeMap<String, PathBuf>,
     /// The libraries that execute the models; empty where the specification leaves the one to perfrun.

@@ -104,6 +104,8 @@ pub enum MockOutputs {
     Labels,
     /// The index of the class with the largest score alone.
     Classes,
+    /// Scores that are drawn anew in each inference.
+    Random,
 }
 
 impl MockOutputs {

@@ -273,6 +273,9 @@ const fn row(name: &'static str, runtime_name: &'static str, devices: Devices, s
     }
 }
 
+/// The name in `plugins` of a library of custom operators, which is no device.
+pub const CUSTOM_OPS: &str = "custom_ops";
+
 impl Provider {
     /// The provider of a device; `None` where a specification brings it as a plug-in of its own.
     pub fn of(device: &Device) -> Option<&'static Provider> {

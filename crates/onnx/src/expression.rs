@@ -63,8 +63,11 @@ impl<'a> Expression<'a> {
         let one = |name: &&'a str| {
             let found = Parser::parse(name, &atoms)?;
             let expression = Expression { root: found.root };
-            let is_known = || expression.parts().iter().all(|part| names.contains(part));
-            (found.is_sure || is_known()).then_some((*name, expression))
+            let parts = expression.parts();
+            let is_known = || parts.iter().all(|part| names.contains(part));
+            // Numbers alone that are no size, as in `1/2`, are a name like others.
+            let is_size = !parts.is_empty() || expression.size(|_| None).is_ok();
+            (is_size && (found.is_sure || is_known())).then_some((*name, expression))
         };
         names.iter().filter_map(one).collect()
     }

@@ -10,6 +10,7 @@ use super::cost::ParameterCount;
 use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 use super::signature::{ElementType, TensorType};
 use super::stored::Held;
+use super::training::Training;
 use super::wire::{Fault, Span, Value, Wire};
 
 /// Graphs within attributes within graphs: real models stay below ten, and a file must not exhaust the stack.
@@ -33,6 +34,7 @@ pub(super) struct Contents {
     pub(super) operators: BTreeMap<String, u64>,
     pub(super) parameters: ParameterCount,
     pub(super) held: Held,
+    pub(super) training: Training,
     pub(super) external_data: BTreeSet<String>,
 }
 
@@ -42,6 +44,8 @@ struct TensorFacts {
     name: String,
     /// Elements, when they are floating-point numbers; else 0.
     parameters: u64,
+    /// It is the truth value true.
+    is_true: bool,
 }
 
 /// What an attribute says.
@@ -51,6 +55,10 @@ struct AttributeFacts {
     elements: u64,
     /// Its value, where it is called `bits`.
     bits: Option<u64>,
+    /// It is `training_mode`, and 1.
+    trains: bool,
+    /// Its tensor is the truth value true.
+    is_true: bool,
 }
 
 pub(super) struct Walker<R> {
@@ -121,6 +129,9 @@ impl<R: Read + Seek> Walker<R> {
     }
 
     fn initialiser(&mut self, tensor: TensorFacts) {
+        if tensor.is_true {
+            self.contents.training.add_true(&tensor.name);
+        }
         self.contents.parameters.add_initialiser(&tensor.name, tensor.parameters);
         self.contents.initialisers.insert(tensor.name);
     }
@@ -167,6 +178,7 @@ impl<R: Read + Seek> Walker<R> {
     fn node(&mut self, node: Span, depth: usize) -> Result<String, Fault> {
         let (mut operator, mut domain, mut output) = (String::new(), String::new(), String::new());
         let (mut inputs, mut elements, mut bits) = (Vec::new(), 0, None);
+        let (mut trains, mut is_true) = (false, false);
         while let Some(field) = self.wire.field(node.end)? {
             match field {
                 (1, Value::Bytes(span)) => inputs.push(self.wire.text(span)?),
@@ -176,6 +188,8 @@ impl<R: Read + Seek> Walker<R> {
                     let found = self.attribute(span, depth)?;
                     elements = elements.max(found.elements);
                     bits = bits.or(found.bits);
+                    trains |= found.trains;
+                    is_true |= found.is_true;
                 }
                 (7, Value::Bytes(span)) => domain = self.wire.text(span)?,
                 (_, Value::Bytes(span)) => self.wire.skip(span)?,
@@ -187,6 +201,10 @@ impl<R: Read + Seek> Walker<R> {
             return Ok(format!("{domain}.{operator}"));
         }
         self.contents.parameters.add_node(&operator, &inputs);
+        self.contents.training.add_node(&operator, &inputs, trains);
+        if operator == "Constant" && is_true {
+            self.contents.training.add_true(&output);
+        }
         if operator == "Constant" {
             self.contents.parameters.add_constant(&output, elements);
         }
@@ -195,12 +213,12 @@ impl<R: Read + Seek> Walker<R> {
 
     /// `AttributeProto`.
     fn attribute(&mut self, attribute: Span, depth: usize) -> Result<AttributeFacts, Fault> {
-        let (mut name, mut integer, mut elements) = (String::new(), None, 0);
+        let (mut name, mut integer, mut tensor) = (String::new(), None, TensorFacts::default());
         while let Some(field) = self.wire.field(attribute.end)? {
             match field {
                 (1, Value::Bytes(span)) => name = self.wire.text(span)?,
                 (3, Value::Varint(value)) => integer = Some(value),
-                (5, Value::Bytes(span)) => elements = self.tensor(span)?.parameters,
+                (5, Value::Bytes(span)) => tensor = self.tensor(span)?,
                 (10, Value::Bytes(span)) => drop(self.tensor(span)?),
                 (22 | 23, Value::Bytes(span)) => drop(self.sparse_tensor(span)?),
                 (6 | 11, Value::Bytes(span)) => self.inner_graph(span, depth + 1)?,
@@ -208,7 +226,12 @@ impl<R: Read + Seek> Walker<R> {
                 _ => {}
             }
         }
-        Ok(AttributeFacts { elements, bits: integer.filter(|_| name == "bits") })
+        if let Some(code) = integer.filter(|_| name == "output_dtype") {
+            self.contents.held.add_tensor(&ElementType::from_code(i32::try_from(code).unwrap_or(-1)), 1);
+        }
+        let TensorFacts { parameters: elements, is_true, .. } = tensor;
+        let trains = name == "training_mode" && integer == Some(1);
+        Ok(AttributeFacts { elements, bits: integer.filter(|_| name == "bits"), trains, is_true })
     }
 
     /// `SparseTensorProto`; its name is that of its values, and only those that are stored count.
@@ -228,13 +251,16 @@ impl<R: Read + Seek> Walker<R> {
     /// `TensorProto`; its data is skipped, the file that it may lie in is noted.
     fn tensor(&mut self, tensor: Span) -> Result<TensorFacts, Fault> {
         let (mut name, mut elements, mut code, mut is_external) = (String::new(), 1_u64, 0, false);
-        let mut location = None;
+        let (mut location, mut is_one) = (None, false);
         while let Some(field) = self.wire.field(tensor.end)? {
             match field {
                 (1, Value::Varint(size)) => elements = elements.saturating_mul(extent(size)),
                 // A list of numbers may also be packed into one field.
                 (1, Value::Bytes(span)) => elements = elements.saturating_mul(self.packed_product(span)?),
                 (2, Value::Varint(data_type)) => code = i32::try_from(data_type).unwrap_or(-1),
+                (5, Value::Varint(value)) => is_one = value == 1,
+                // Packed numbers, or raw data.
+                (5 | 9, Value::Bytes(span)) if span.end - span.start == 1 => is_one = self.wire.bytes(span)? == [1],
                 (8, Value::Bytes(span)) => name = self.wire.text(span)?,
                 (13, Value::Bytes(span)) => {
                     let mut entry: StringStringEntryProto = self.wire.message(span)?;
@@ -253,7 +279,8 @@ impl<R: Read + Seek> Walker<R> {
         let element = ElementType::from_code(code);
         self.contents.held.add_tensor(&element, elements);
         let parameters = if element.is_float() { elements } else { 0 };
-        Ok(TensorFacts { name, parameters })
+        let is_true = is_one && element == ElementType::Bool && elements == 1;
+        Ok(TensorFacts { name, parameters, is_true })
     }
 
     fn packed_product(&mut self, list: Span) -> Result<u64, Fault> {

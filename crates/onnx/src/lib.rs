@@ -34,6 +34,7 @@ mod skeleton;
 mod stored;
 mod stream;
 mod tensor;
+mod training;
 mod unknown;
 mod visit;
 mod wire;

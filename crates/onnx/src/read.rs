@@ -44,6 +44,9 @@ pub struct ModelHeader {
     /// What the weights are stored as, where that is not float32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
+    /// Nodes that compute what they do in training, by operator, in graphs and functions too.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub training: BTreeMap<String, u64>,
     /// Size of the file, in bytes.
     pub file_bytes: u64,
     /// Files beside the model that hold weights, sorted.
@@ -156,6 +159,7 @@ fn header(contents: Contents, path: &Path, file_bytes: u64) -> Result<ModelHeade
         operators: contents.operators,
         parameters: contents.parameters.total(),
         stored: contents.held.stored(),
+        training: contents.training.nodes(),
         file_bytes,
         external_files: contents.external_data.into_iter().map(external).collect::<Result<_, OnnxErrorKind>>()?,
     })
@@ -329,6 +333,37 @@ mod tests {
         let again = ModelProto::decode(bytes.as_slice()).unwrap().encode_to_vec();
         assert_eq!(again, bytes);
         assert!(read_bytes(&bytes).is_ok());
+    }
+
+    /// As PyTorch writes it for a module in training, by an initialiser or a `Constant` node, whole or packed.
+    #[test]
+    fn nodes_that_train_are_counted() {
+        let truth = |name: &str, value: u8| {
+            TensorProto::of_bytes(name, &crate::ElementType::Bool, &[], vec![value])
+        };
+        let packed = TensorProto { raw_data: None, int32_data: vec![1], ..truth("packed", 1) };
+        let constant = AttributeProto { name: Some("value".to_owned()), t: Some(Box::new(truth("", 1))), ..Default::default() };
+        let dropout = |switch: &str| NodeProto::of("Dropout", "d", &["x", "ratio", switch], &["y"], vec![]);
+        let normalisation = |mode| {
+            let mode = vec![AttributeProto::of_int("training_mode", mode)];
+            NodeProto::of("BatchNormalization", "b", &["x", "s", "b", "m", "v"], &["y"], mode)
+        };
+        let graph = GraphProto {
+            node: vec![
+                NodeProto::of("Constant", "c", &[], &["made"], vec![constant]),
+                dropout("on"),
+                dropout("packed"),
+                dropout("made"),
+                dropout("off"),
+                NodeProto::of("Dropout", "d", &["x"], &["y"], vec![]),
+                normalisation(0),
+                normalisation(1),
+            ],
+            initializer: vec![truth("on", 1), truth("off", 0), packed],
+            ..Default::default()
+        };
+        let training = read_model(&ModelProto { graph: Some(graph), ..model() }).training;
+        assert_eq!(training, [("BatchNormalization".to_owned(), 1), ("Dropout".to_owned(), 3)].into());
     }
 
     proptest! {

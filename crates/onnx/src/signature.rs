@@ -18,6 +18,24 @@ pub struct Signature {
     pub outputs: Vec<TensorType>,
 }
 
+impl Signature {
+    /// Why what one model is fed cannot be fed to another, in words: `it takes ..., the model ...`.
+    pub fn misfit(&self, other: &Signature) -> Option<String> {
+        let named = |inputs: &[TensorType], name: &str| inputs.iter().find(|input| input.name == name).cloned();
+        let lacks = |one: &[TensorType], of: &[TensorType]| of.iter().any(|input| named(one, &input.name).is_none());
+        if lacks(&self.inputs, &other.inputs) || lacks(&other.inputs, &self.inputs) {
+            let all = |inputs: &[TensorType]| {
+                let texts: Vec<String> = inputs.iter().map(|input| format!("`{input}`")).collect();
+                if texts.is_empty() { "nothing".to_owned() } else { texts.join(", ") }
+            };
+            return Some(format!("it takes {}, the model {}", all(&other.inputs), all(&self.inputs)));
+        }
+        let pairs = self.inputs.iter().filter_map(|own| Some((own, named(&other.inputs, &own.name)?)));
+        let (own, its) = pairs.into_iter().find(|(own, its)| !own.takes_the_shapes_of(its))?.to_owned();
+        Some(format!("it takes `{its}`, the model `{own}`"))
+    }
+}
+
 /// One input or output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorType {
@@ -33,6 +51,16 @@ impl TensorType {
     /// The dimensions, none for an unknown rank as for a scalar.
     pub fn dimensions(&self) -> &[Dimension] {
         self.shape.as_deref().unwrap_or_default()
+    }
+
+    /// Whether one shape may fit both: ranks and fixed sizes agree where both are known.
+    fn takes_the_shapes_of(&self, other: &TensorType) -> bool {
+        let (Some(own), Some(its)) = (&self.shape, &other.shape) else { return true };
+        let fits = |(one, other): (&Dimension, &Dimension)| match (one, other) {
+            (Dimension::Fixed(one), Dimension::Fixed(other)) => one == other,
+            _ => true,
+        };
+        own.len() == its.len() && own.iter().zip(its).all(fits)
     }
 
     /// The shape as text: `[batch, 3, 224, 224]`, `[?, 4]`, `[...]` for an unknown rank.
@@ -100,18 +128,26 @@ impl fmt::Display for Dimension {
     }
 }
 
+/// What exporters write in place of a name: such dimensions have no size in common.
+const NO_NAMES: [&str; 4] = ["-1", "?", "*", "None"];
+
 /// Old exporters write -1 for an open dimension, and ONNX Runtime reads it so.
 fn dimensions(shape: &TensorShapeProto) -> Vec<Dimension> {
     let dimension = |dimension: &tensor_shape_proto::Dimension| match &dimension.value {
         Some(tensor_shape_proto::dimension::Value::DimValue(size)) => {
             u64::try_from(*size).map_or(Dimension::Unknown, Dimension::Fixed)
         }
-        Some(tensor_shape_proto::dimension::Value::DimParam(name)) if !name.is_empty() => {
+        Some(tensor_shape_proto::dimension::Value::DimParam(name)) if !is_no_name(name) => {
             Dimension::Named(name.clone())
         }
         _ => Dimension::Unknown,
     };
     shape.dim.iter().map(dimension).collect()
+}
+
+fn is_no_name(name: &str) -> bool {
+    let name = name.trim();
+    name.is_empty() || NO_NAMES.contains(&name)
 }
 
 /// What one element of a tensor is.
@@ -342,6 +378,37 @@ mod tests {
         for other in ["undefined", "complex64", "int4", "sparse(float32)", "sequence(float8e5m2)"] {
             assert!(!ElementType::Other(other.to_owned()).is_comparable(), "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_no_name_of_a_dimension_is_no_name() {
+        use tensor_shape_proto::dimension::Value::DimParam;
+        for text in ["-1", "?", "None", " "] {
+            let tensor = TensorType::from(&value_info("x", Some(tensor_proto(1, Some(vec![DimParam(text.to_owned())])))));
+            assert_eq!(tensor.shape, Some(vec![Dimension::Unknown]), "{text}");
+        }
+    }
+
+    #[test]
+    fn inputs_of_two_models_fit_by_name_rank_and_fixed_sizes() {
+        use Dimension::{Fixed, Named, Unknown};
+        let of = |name: &str, shape: &[Dimension]| Signature {
+            inputs: vec![TensorType {
+                name: name.to_owned(),
+                element: ElementType::Float32,
+                shape: Some(shape.to_vec()),
+            }],
+            outputs: Vec::new(),
+        };
+        let model = of("x", &[Named("N".to_owned()), Fixed(64)]);
+        let misfit = |name: &str, shape: &[Dimension]| model.misfit(&of(name, shape));
+        assert_eq!(misfit("x", &[Unknown, Fixed(64)]), None);
+        assert_eq!(misfit("x", &[Fixed(1), Named("width".to_owned())]), None);
+        assert_eq!(misfit("data", &[Unknown]).as_deref(), Some("it takes `data: float32 [?]`, the model `x: float32 [N, 64]`"));
+        assert!(misfit("x", &[Unknown, Fixed(32)]).is_some());
+        assert!(misfit("x", &[Unknown, Unknown, Fixed(64)]).is_some());
+        let nothing = model.misfit(&Signature { inputs: Vec::new(), outputs: Vec::new() });
+        assert_eq!(nothing.as_deref(), Some("it takes nothing, the model `x: float32 [N, 64]`"));
     }
 
     #[test]

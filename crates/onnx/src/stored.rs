@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::proto::GraphProto;
 use super::signature::ElementType;
 
 /// What a file holds in place of float32.
@@ -24,6 +25,11 @@ impl Stored {
     /// Whether weights are whole numbers.
     pub fn is_quantized(&self) -> bool {
         self.by.is_some()
+    }
+
+    /// Whether each inference may widen 8-bit weights to float32.
+    pub fn is_widened(&self) -> bool {
+        self.by.as_deref() == Some("DequantizeLinear") && self.holds.starts_with("int8")
     }
 
     /// As a sentence has it: `int8 (QDQ)`.
@@ -68,6 +74,9 @@ pub(super) struct Held {
     bf16: u64,
     bits8: u64,
     bits4: u64,
+    float8: u64,
+    /// Of 16 bits; in a quantised model the zero points of activations.
+    bits16: u64,
     /// Nodes that compute with whole numbers, by operator.
     integer: BTreeMap<String, u64>,
     /// Nodes with packed weights, by operator, with the bits of the last one.
@@ -84,7 +93,9 @@ impl Held {
             ElementType::Float16 => &mut self.fp16,
             ElementType::Bfloat16 => &mut self.bf16,
             ElementType::Int8 | ElementType::Uint8 => &mut self.bits8,
+            ElementType::Int16 | ElementType::Uint16 => &mut self.bits16,
             ElementType::Other(name) if name == "int4" || name == "uint4" => &mut self.bits4,
+            ElementType::Other(name) if name.starts_with("float8") => &mut self.float8,
             _ => return,
         };
         *count = count.saturating_add(elements);
@@ -101,19 +112,39 @@ impl Held {
         self.dequantizes |= operator == "DequantizeLinear";
     }
 
+    /// What the main graph of a model that was read holds.
+    pub(super) fn of_graph(graph: &GraphProto) -> Self {
+        let mut held = Held::default();
+        graph.each_tensor(&mut |tensor| {
+            held.add_tensor(&tensor.element(), tensor.elements().unwrap_or_default() as u64);
+        });
+        for node in &graph.node {
+            held.add_node(node.op_type(), node.int("bits").and_then(|bits| u64::try_from(bits).ok()));
+            if let Some(code) = node.int("output_dtype") {
+                held.add_tensor(&ElementType::from_code(i32::try_from(code).unwrap_or(-1)), 1);
+            }
+        }
+        held
+    }
+
     /// `None`: float32, or nothing that shows anything else.
     pub(super) fn stored(&self) -> Option<Stored> {
         let quantized = |holds: String, by: &str| Some(Stored { holds, by: Some(by.to_owned()) });
-        let bits = if self.bits4 > self.bits8 { 4 } else { 8 };
+        let levels = match (self.float8 > self.bits8.max(self.bits4), self.bits4 > self.bits8) {
+            (true, _) => "float8",
+            (false, true) => "int4",
+            (false, false) => "int8",
+        };
         let most = self.integer.iter().max_by_key(|(_, nodes)| **nodes);
         if let Some((operator, bits)) = self.packed.first_key_value() {
             return quantized(format!("int{bits} weights"), operator);
         } else if let Some((operator, _)) = most {
             return quantized("int8".to_owned(), operator);
         } else if self.dequantizes && self.quantizes {
-            return quantized(format!("int{bits}"), "QDQ");
+            let activations = if self.bits16 > 0 { " with 16-bit activations" } else { "" };
+            return quantized(format!("{levels}{activations}"), "QDQ");
         } else if self.dequantizes {
-            return quantized(format!("int{bits} weights"), "DequantizeLinear");
+            return quantized(format!("{levels} weights"), "DequantizeLinear");
         }
         let halves = [(self.fp16, "fp16"), (self.bf16, "bf16")];
         let (elements, name) = halves.into_iter().max_by_key(|(elements, _)| *elements)?;
@@ -152,6 +183,11 @@ mod tests {
         assert_eq!(named(&convolutions), text("stored (int8: QLinearConv)"));
         let blocks = of(&[("DequantizeLinear", None)], &[(four(), 4096), (ElementType::Float32, 128)]);
         assert_eq!(blocks, text("stored (int4 weights: DequantizeLinear)"));
+        let pairs = |tensors: &[_]| of(&[("QuantizeLinear", None), ("DequantizeLinear", None)], tensors);
+        let float8 = ElementType::of_name("float8e4m3fn");
+        assert_eq!(pairs(&[(float8, 1), (ElementType::Float32, 64)]), text("stored (float8: QDQ)"));
+        let wide = [(ElementType::Int8, 64), (ElementType::Uint16, 1)];
+        assert_eq!(pairs(&wide), text("stored (int8 with 16-bit activations: QDQ)"));
     }
 
     #[test]

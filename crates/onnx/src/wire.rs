@@ -149,7 +149,7 @@ impl<R: Read + Seek> Wire<R> {
         Ok(Value::Fixed)
     }
 
-    fn bytes(&mut self, span: Span) -> Result<Vec<u8>, Fault> {
+    pub(super) fn bytes(&mut self, span: Span) -> Result<Vec<u8>, Fault> {
         let length = span.end - span.start;
         if length > LONGEST_READ {
             let detail = format!("a name or type of {length} bytes");

@@ -58,6 +58,9 @@ pub struct ModelFile {
     /// What its weights are stored as, where that is not float32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
+    /// Nodes that compute what they do in training, by operator.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub training: BTreeMap<String, u64>,
     /// Version of each operator set by domain; nothing where it could not be read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub opset: BTreeMap<String, i64>,

@@ -48,6 +48,7 @@ pub mod quantile;
 pub mod queue;
 pub mod random;
 pub mod random_effects;
+pub mod rank_correlation;
 pub mod run_groups;
 mod sample_summary;
 mod satterthwaite;

@@ -37,7 +37,7 @@ pub mod variables;
 
 pub use batches::{Data, Feed};
 pub use interrupt::Interrupts;
-pub use outputs::read_outputs;
+pub use outputs::{read_outputs, read_outputs_again};
 pub use parent::{RunPlan, run};
 pub use pipe::Ended;
 pub use process::Launch;

@@ -20,9 +20,7 @@ pub(super) fn first_outputs(backend: &mut dyn Backend) -> Result<Vec<Array>, Fai
     if backend.input_sets() == 0 {
         return Ok(Vec::new());
     }
-    backend.select(0);
-    backend.iterate(1)?;
-    backend.outputs()
+    outputs_of(0, backend)
 }
 
 /// What the outputs of all input sets have in common.
@@ -39,9 +37,7 @@ pub(super) fn survey(backend: &mut dyn Backend) -> Result<Survey, Failure> {
     let mut shapes: Vec<BTreeMap<String, Vec<u64>>> = Vec::new();
     let mut found = Vec::new();
     for set in 0..backend.input_sets() {
-        backend.select(set);
-        backend.iterate(1)?;
-        let outputs = backend.outputs()?;
+        let outputs = outputs_of(set, backend)?;
         found.extend(non_finite(&outputs));
         shapes.push(outputs.into_iter().map(|output| (output.name, output.shape)).collect());
     }
@@ -113,31 +109,55 @@ impl OutputFiles {
 
     /// Writes the next set as `<set>-<index>.npy` and `<set>.json`.
     pub(super) fn write(&mut self, outputs: &[Array]) -> Result<(), Failure> {
-        let failed = |error: io::Error| {
-            Failure::new(FailureKind::Output, format!("cannot write {}: {error}", self.folder.display()))
-        };
-        write_set(&self.folder, self.sets, outputs).map_err(failed)?;
+        write_set(&self.folder, self.sets, outputs).map_err(|error| self.failed(&error))?;
         self.sets += 1;
         Ok(())
     }
+
+    /// Makes the folder.
+    fn create(&self) -> Result<(), Failure> {
+        std::fs::create_dir_all(&self.folder).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        Failure::new(FailureKind::Output, format!("cannot write {}: {error}", self.folder.display()))
+    }
 }
 
-/// Writes the outputs for each input set as [`OutputFiles`] does, as many sets as 64 MiB hold, at least one.
+/// Writes the outputs for each input set as [`OutputFiles`] does, as many sets as 64 MiB hold, at least one; where the
+/// first set gives others in a second inference, those of the second inferences too.
 pub(super) fn write_outputs(folder: &Path, backend: &mut dyn Backend) -> Result<(), Failure> {
     let mut files = OutputFiles::new(folder);
-    let mut written = 0;
+    let (mut written, mut first) = (0, None);
     for set in 0..backend.input_sets() {
-        backend.select(set);
-        backend.iterate(1)?;
-        let outputs = backend.outputs()?;
-        let bytes: usize = outputs.iter().map(|output| output.bytes.len()).sum();
-        written += bytes;
+        let outputs = outputs_of(set, backend)?;
+        written += outputs.iter().map(|output| output.bytes.len()).sum::<usize>();
         if set > 0 && written > MOST_WRITTEN_BYTES {
             break;
         }
         files.write(&outputs)?;
+        first.get_or_insert_with(|| hash_outputs(&outputs));
     }
-    Ok(())
+    let Some(first) = first else { return Ok(()) };
+    let outputs = outputs_of(0, backend)?;
+    if hash_outputs(&outputs) == first {
+        return Ok(());
+    }
+    let mut again = OutputFiles::new(&again_in(folder));
+    again.create()?;
+    again.write(&outputs)?;
+    (1..files.sets).try_for_each(|set| again.write(&outputs_of(set, backend)?))
+}
+
+fn outputs_of(set: usize, backend: &mut dyn Backend) -> Result<Vec<Array>, Failure> {
+    backend.select(set);
+    backend.iterate(1)?;
+    backend.outputs()
+}
+
+/// Where the outputs of second inferences are, beside the first ones.
+fn again_in(folder: &Path) -> PathBuf {
+    folder.join("again")
 }
 
 fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
@@ -160,6 +180,16 @@ fn write_set(folder: &Path, set: usize, outputs: &[Array]) -> io::Result<()> {
     };
     let list: Vec<Written> = outputs.iter().map(list).collect();
     std::fs::write(list_of(folder, set), serde_json::to_vec(&list)?)
+}
+
+/// Reads the outputs of second inferences for the same inputs; nothing where they are those of the first.
+///
+/// # Errors
+///
+/// A file that is missing or damaged.
+pub fn read_outputs_again(folder: &Path) -> Result<Option<Vec<Vec<Array>>>, ArrayError> {
+    let folder = again_in(folder);
+    folder.is_dir().then(|| read_outputs(&folder)).transpose()
 }
 
 /// Reads what a worker wrote: the outputs of each input set, in order.

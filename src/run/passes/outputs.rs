@@ -18,7 +18,7 @@ use quality::fidelity::{Fidelity, compare};
 use record::{Arm, CellFidelity, Compared, NotCompared, Outcome, StoreError, StoredRun};
 use worker::backend::CellRequest;
 use worker::protocol::Command;
-use worker::read_outputs;
+use worker::{read_outputs, read_outputs_again};
 
 /// Where the rehearsal of a cell leaves its outputs, if somebody compares them.
 ///
@@ -111,7 +111,7 @@ impl Comparing {
         session: &mut Session<'_>,
     ) -> Result<(), RunError> {
         let cell = *job.cell(index);
-        let Some((limits, _)) = job.manifest().limits_of(&cell) else { return Ok(()) };
+        let Some((limits, precision)) = job.manifest().limits_of(&cell) else { return Ok(()) };
         let (mut problem, mut needs_stored) = (None, false);
         for reference in self.references.of_cell(index).to_vec() {
             let outputs = match reference {
@@ -137,7 +137,12 @@ impl Comparing {
                 }
             };
             let Ok(found) = read_outputs(&folder_of(job, Reference::Cell(index))) else { return Ok(()) };
-            let fidelity = Fidelity { is_given: job.fed(&cell).is_some(), ..compare(&expected, &found, &limits) };
+            let Ok(again) = read_outputs_again(&folder_of(job, reference)) else { return Ok(()) };
+            let mut fidelity = compare(&expected, &found, &limits);
+            if let Some(again) = again {
+                fidelity = fidelity.beside_itself(&expected, &again, &limits, precision);
+            }
+            let fidelity = Fidelity { is_given: job.fed(&cell).is_some(), ..fidelity };
             let no_reference = problem.filter(|_| !self.references.is_exact(job, reference));
             let (cell, reference) = (index as u32, reference.cell());
             self.found.fidelity.push(CellFidelity { cell, reference, no_reference, fidelity });

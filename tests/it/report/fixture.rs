@@ -422,6 +422,7 @@ fn manifest(experiment: Experiment, plan: Plan) -> Manifest {
             producer: Some("pytorch 2.9.0".to_owned()),
             parameters: Some(25_530_472),
             stored: None,
+            training: std::collections::BTreeMap::new(),
             opset: [("ai.onnx".to_owned(), 17)].into(),
             operators: [("Conv".to_owned(), 53), ("Relu".to_owned(), 49)].into(),
             not_compared: std::collections::BTreeMap::new(),

@@ -154,6 +154,16 @@ codes! {
         ),
         remedy: "Replace the listed operators, try another runtime version, or set `measure.allow_fallback: false` to refuse such cells.",
     }
+    TrainingMode, "W_TRAINING_MODE", Warn, [Cell] {
+        seen: "The model was exported in training mode: a `Dropout` or `BatchNormalization` of it computes what it does in training.",
+        effect: "Time and outputs are not those of inference: `Dropout` draws random numbers, `BatchNormalization` averages over the batch.",
+        remedy: "Export it again in inference mode, in PyTorch after model.eval().",
+    }
+    WeightsWidened, "W_WEIGHTS_WIDENED", Warn, [Cell] {
+        seen: "The weights are 8-bit numbers behind `DequantizeLinear`, and activations are not quantised.",
+        effect: "Where the runtime does not fuse the two, each inference widens every weight to float32, and takes longer than that of the float32 model.",
+        remedy: "`--profile` shows the time of `DequantizeLinear`. Add the variant `int8`, which converts such weights to 8-bit products, or run the float32 model.",
+    }
     Load, "W_LOAD", Warn, [Run, Record] {
         seen: format!(
             "Other processes used more than {} of the processors during the run, or just before the record began.",

@@ -92,6 +92,7 @@ fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
 /// is known, with what to do.
 pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let mut sentences = references(manifest);
+    sentences.extend(varying(manifest));
     sentences.extend(lower_precision(manifest, summary));
     sentences.extend(random_calibration(manifest, summary));
     sentences.extend(saturating(manifest, summary));
@@ -103,6 +104,21 @@ pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
 pub(super) fn other_references(manifest: &Manifest) -> BTreeMap<u32, Option<&Cell>> {
     let others = manifest.fidelity().into_iter().filter(|known| !manifest.is_usual_reference(known));
     others.map(|known| (known.cell, reference(manifest, known))).collect()
+}
+
+/// Models of which nothing is said about outputs, because those of the reference are not alike twice.
+fn varying(manifest: &Manifest) -> Option<String> {
+    let plan = &manifest.plan;
+    let found = manifest.fidelity().into_iter().filter(|known| known.fidelity.reference_varies);
+    let models: BTreeSet<&str> =
+        found.filter_map(|known| plan.name(plan.cells.get(known.cell as usize)?.model())).collect();
+    let (gives, draws) = if models.len() == 1 { ("gives", "a model that draws") } else { ("give", "models that draw") };
+    (!models.is_empty()).then(|| {
+        format!(
+            "{} {gives} other outputs for the same inputs each time, as {draws} random numbers: outputs are not judged.",
+            list(&some(models.into_iter().map(str::to_owned), 4))
+        )
+    })
 }
 
 fn reference<'a>(manifest: &'a Manifest, known: &CellFidelity) -> Option<&'a Cell> {

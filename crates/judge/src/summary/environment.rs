@@ -7,7 +7,8 @@ use base::machine::kernel::Load;
 use base::machine::probe::check::{Check, Others, State, checks};
 use base::metric;
 use plan::Cell;
-use record::Manifest;
+use onnx::Stored;
+use record::{Manifest, VariantOrigin};
 
 /// A code that a record carries as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +57,24 @@ fn of_devices(manifest: &Manifest) -> Vec<RecordCode> {
     off.first().map(code).into_iter().collect()
 }
 
+/// What is known of a cell before it runs: of its threads and of the file that it runs.
+pub(super) fn of_settings(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
+    of_threads(manifest, cell).into_iter().chain(of_file(manifest, cell)).collect()
+}
+
+fn of_file(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
+    let Some(file) = manifest.models.get(cell.model().place()).and_then(Option::as_ref) else { return Vec::new() };
+    let own = manifest.variant_file(cell);
+    let is_converted = own.is_some_and(|own| matches!(own.origin, VariantOrigin::Converted { .. }));
+    let trains = !file.training.is_empty() && (own.is_none() || is_converted);
+    let is_on_cpu = manifest.settings_of(cell).is_some_and(|(_, device)| device.is_cpu());
+    let widens = own.is_none() && is_on_cpu && file.stored.as_ref().is_some_and(Stored::is_widened);
+    let all = [(Code::TrainingMode, trains), (Code::WeightsWidened, widens)];
+    all.into_iter().filter(|(_, holds)| *holds).map(|(code, _)| code).collect()
+}
+
 /// Whether the threads of a cell, of all its sessions together, are more than the quota grants or than there are processors.
-pub(super) fn of_threads(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
+fn of_threads(manifest: &Manifest, cell: &Cell) -> Vec<Code> {
     let callers = manifest.callers_of(cell);
     let threads = f64::from(callers) * f64::from(manifest.threads_of(cell).max(1));
     let host = manifest.machine_of(cell).map_or(&manifest.host, |machine| &machine.host);

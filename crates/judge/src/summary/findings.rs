@@ -125,21 +125,30 @@ fn is_zero(number: &u32) -> bool {
 /// What the codes of a cell as a whole are raised by.
 struct Seen {
     completed: usize,
-    /// What its threads call for.
-    of_threads: Vec<Code>,
+    /// What is known before it runs.
+    of_settings: Vec<Code>,
     runs_on_cpu: bool,
     groups: Option<RunGroups>,
+}
+
+impl Seen {
+    /// Runs completed with settings that call for the code.
+    fn ran_with(&self, code: Code) -> bool {
+        self.completed > 0 && self.of_settings.contains(&code)
+    }
 }
 
 /// A code of a cell as a whole, and whether its runs call for it.
 type Rule = (Code, fn(&Seen) -> bool);
 
 /// What the runs of a cell call for together.
-const RULES: [Rule; 5] = [
+const RULES: [Rule; 7] = [
     (Code::FewRuns, |seen| (1..LEAST_RUNS).contains(&seen.completed)),
     (Code::CpuFallback, |seen| seen.runs_on_cpu),
-    (Code::Quota, |seen| seen.of_threads.contains(&Code::Quota) && seen.completed > 0),
-    (Code::Oversubscribed, |seen| seen.of_threads.contains(&Code::Oversubscribed) && seen.completed > 0),
+    (Code::TrainingMode, |seen| seen.ran_with(Code::TrainingMode)),
+    (Code::WeightsWidened, |seen| seen.ran_with(Code::WeightsWidened)),
+    (Code::Quota, |seen| seen.ran_with(Code::Quota)),
+    (Code::Oversubscribed, |seen| seen.ran_with(Code::Oversubscribed)),
     // Runs that only lie far apart have a wide interval, which says so itself.
     (Code::BimodalRuns, |seen| {
         let smaller = seen.groups.map(|groups| groups.low_runs.min(groups.high_runs));
@@ -151,18 +160,18 @@ const RULES: [Rule; 5] = [
 const OF_REHEARSAL: Code = Code::OutputNonFinite;
 
 impl CellFindings {
-    /// Of the completed runs of a cell, and of what its threads call for.
+    /// Of the completed runs of a cell, and of what is known before them.
     pub(super) fn of(
         completed: &[&StoredRun],
         fallback: &Fallback,
         environment: &BTreeMap<String, Spread>,
-        of_threads: Vec<Code>,
+        of_settings: Vec<Code>,
     ) -> CellFindings {
         let medians: Vec<f64> =
             completed.iter().filter_map(|run| run.data.metrics.get(metric::LATENCY.name)).copied().collect();
         let seen = Seen {
             completed: completed.len(),
-            of_threads,
+            of_settings,
             runs_on_cpu: fallback.is_told(),
             groups: run_groups(&medians),
         };

@@ -150,7 +150,7 @@ fn summarize_arm(manifest: &Manifest, cell: &Cell, runs: &[&StoredRun]) -> Resul
         nodes: placement.map(|placement| placement.nodes.clone()).unwrap_or_default(),
         findings: CellFindings {
             other_load: OtherLoad::of(manifest, cell, completed),
-            ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_threads(manifest, cell))
+            ..CellFindings::of(completed, &fallback, &arm.environment, environment::of_settings(manifest, cell))
                 .with_rehearsal(runs)
         },
         fallback,

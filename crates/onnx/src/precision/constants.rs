@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::report::ConversionError;
+use super::sparse::make_dense;
 use crate::infer::{Evaluated, evaluate};
 use crate::operators::{Parameter, operator};
 use crate::proto::{GraphProto, ModelProto, NodeProto, TensorProto};
@@ -35,6 +36,7 @@ const IR_WITHOUT_WEIGHT_INPUTS: i64 = 4;
 pub(crate) fn settle_constants(model: &mut ModelProto, wanting: &[&str]) -> Result<(), TensorError> {
     let opset = model.opset("").unwrap_or(1);
     let Some(graph) = model.graph.as_mut() else { return Ok(()) };
+    make_dense(graph, wanting, MOST_GROWTH)?;
     let weights: HashSet<String> = graph.initializer.iter().map(|tensor| tensor.name().to_owned()).collect();
     let inputs = graph.input.len();
     graph.input.retain(|input| !weights.contains(input.name()));
@@ -180,7 +182,8 @@ pub(crate) fn count_readers(node: &NodeProto, readers: &mut HashMap<String, u64>
 pub(super) fn constant_values<'a>(graph: &'a GraphProto, nodes: &'a [NodeProto]) -> HashSet<&'a str> {
     let inputs: HashSet<&str> = graph.input.iter().map(|input| input.name()).collect();
     let weights = graph.initializer.iter().map(TensorProto::name);
-    let mut constant: HashSet<&str> = weights.filter(|weight| !inputs.contains(weight)).collect();
+    let sparse = graph.sparse_initializer.iter().map(|sparse| sparse.name());
+    let mut constant: HashSet<&str> = weights.chain(sparse).filter(|weight| !inputs.contains(weight)).collect();
     for node in nodes {
         let is_plain = node.is_standard() && node.graphs().next().is_none();
         if is_plain && node.input.iter().all(|input| input.is_empty() || constant.contains(input.as_str())) {

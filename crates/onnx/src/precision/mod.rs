@@ -19,6 +19,7 @@ pub mod quantize_dynamic;
 mod quantize_static;
 mod report;
 mod scales;
+mod sparse;
 mod upgrade;
 
 pub use constants::{check_initialisers, drop_empty_names};
@@ -32,7 +33,7 @@ pub use report::{Conversion, ConversionError, ConversionReport, Kept};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 #[cfg(test)]
 mod tests {

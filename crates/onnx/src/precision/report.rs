@@ -111,8 +111,15 @@ impl ConversionReport {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum ConversionError {
-    #[error("the model already has that precision: it has {nodes} {operator} nodes")]
-    AlreadyInPrecision { operator: String, nodes: u64 },
+    #[error("the model is quantised already: {holds} ({}){}", nodes_of(operator, *.nodes), left_in_float(*.left))]
+    AlreadyQuantized {
+        /// What it holds: `int8`, `float8`, `int4 weights in blocks of 32`.
+        holds: String,
+        operator: String,
+        nodes: u64,
+        /// Products and convolutions with weights in float32.
+        left: u64,
+    },
     #[error(
         "the model is in half precision already ({weights} of its weights); `{wanted}` is made from a float32 model"
     )]
@@ -140,8 +147,22 @@ pub enum ConversionError {
 impl ConversionError {
     /// Whether the model is fine as it is, and there is nothing to do.
     pub fn is_nothing(&self) -> bool {
-        use ConversionError::{AlreadyInHalf, AlreadyInPrecision, NothingToConvert};
-        matches!(self, NothingToConvert { .. } | AlreadyInPrecision { .. } | AlreadyInHalf { .. })
+        use ConversionError::{AlreadyInHalf, AlreadyQuantized, NothingToConvert};
+        matches!(self, NothingToConvert { .. } | AlreadyQuantized { .. } | AlreadyInHalf { .. })
+    }
+}
+
+/// `1 node of Conv`.
+fn nodes_of(operator: &str, nodes: u64) -> String {
+    format!("{nodes} {} of {operator}", if nodes == 1 { "node" } else { "nodes" })
+}
+
+/// What a model that is quantised in part has beside that.
+fn left_in_float(left: u64) -> String {
+    match left {
+        0 => String::new(),
+        1 => "; 1 weight stays in float32, since perfrun converts float32 models alone".to_owned(),
+        left => format!("; {left} weights stay in float32, since perfrun converts float32 models alone"),
     }
 }
 
@@ -150,8 +171,7 @@ fn reasons(kept: &[Kept]) -> String {
     let texts: Vec<String> = kept
         .iter()
         .map(|kept| {
-            let nodes = if kept.nodes == 1 { "node" } else { "nodes" };
-            format!("{} {nodes} of {} ({})", kept.nodes, kept.operator, kept.reason)
+            format!("{} ({})", nodes_of(&kept.operator, kept.nodes), kept.reason)
         })
         .collect();
     if texts.is_empty() { String::new() } else { format!(": {}", texts.join(", ")) }

@@ -14,6 +14,9 @@ pub(super) const RUNTIME: &str = "OrtGetApiBase";
 /// The function by which a plug-in provider is opened.
 pub(super) const PLUGIN: &str = "CreateEpFactories";
 
+/// The function of every library of custom operators.
+pub(super) const CUSTOM_OPS: &str = "RegisterCustomOps";
+
 /// What to do when nothing can be fetched; every failure to fetch ends with it.
 const OFFLINE_HELP: &str = "on a machine with network access run `perfrun runtime install` and copy its cache folder \
     (`$PERFRUN_CACHE`, default `~/.cache/perfrun`) here, or name a library with `--runtime PATH`, \
@@ -45,7 +48,11 @@ pub enum RuntimeError {
     #[error(
         "{} (from {origin}) is not {}: it has no function `{function}`",
         path.display(),
-        if *function == PLUGIN { "a plug-in provider" } else { "ONNX Runtime" }
+        match *function {
+            PLUGIN => "a plug-in provider",
+            CUSTOM_OPS => "a library of custom operators",
+            _ => "ONNX Runtime",
+        }
     )]
     #[diagnostic(help("{}", instead(*origin, function)))]
     OtherLibrary { path: PathBuf, origin: Origin, function: &'static str },
@@ -157,12 +164,17 @@ pub(super) fn oldest() -> String {
 
 /// What is opened by a function.
 fn kind(function: &str) -> &'static str {
-    if function == PLUGIN { "library of a plug-in provider" } else { "ONNX Runtime library" }
+    match function {
+        PLUGIN => "library of a plug-in provider",
+        CUSTOM_OPS => "library of custom operators",
+        _ => "ONNX Runtime library",
+    }
 }
 
 /// What to do about a library that was named and is none.
 fn instead(origin: Origin, function: &str) -> String {
     match origin {
+        _ if function == CUSTOM_OPS => "name the library that your operators are registered by in `plugins`".to_owned(),
         _ if function == PLUGIN => "name the provider's own library in `plugins`".to_owned(),
         Origin::Specification => format!(
             "name the library's file (in `runtimes` also its folder, or a version such as {}, which perfrun fetches)",

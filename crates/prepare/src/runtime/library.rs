@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::{PLUGIN, RUNTIME, RuntimeError, oldest};
+use super::error::{CUSTOM_OPS, PLUGIN, RUNTIME, RuntimeError, oldest};
 use super::origin::Origin;
 use crate::programs::PreparedProgram;
 use experiment::{is_new_enough, version_numbers};
@@ -100,6 +100,15 @@ pub(super) fn named(path: &Path, origin: Origin) -> Result<Library, RuntimeError
 /// The plug-in provider that a specification names.
 pub fn named_plugin(path: &Path) -> Result<Library, RuntimeError> {
     with_function(&absolute(path)?, Origin::Specification, PLUGIN)
+}
+
+/// The library of custom operators that a specification names.
+///
+/// # Errors
+///
+/// A file that is no such library.
+pub fn named_custom_ops(path: &Path) -> Result<Library, RuntimeError> {
+    with_function(&absolute(path)?, Origin::Specification, CUSTOM_OPS)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, RuntimeError> {

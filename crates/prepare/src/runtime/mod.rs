@@ -24,7 +24,7 @@ pub use cache::{broken, cache_folder, find_plugin, find_version, install, instal
 pub use cuda::{cuda_folders, install_cuda};
 pub use error::RuntimeError;
 pub use find::{find, find_elsewhere, find_or_install, of_specification};
-pub use library::{Libraries, Library, named_plugin};
+pub use library::{Libraries, Library, named_custom_ops, named_plugin};
 pub use origin::Origin;
 
 use std::fmt;

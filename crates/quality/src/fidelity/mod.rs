@@ -12,6 +12,7 @@
 
 mod agreement;
 mod equality;
+mod relation;
 mod sums;
 mod words;
 
@@ -23,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use self::equality::{Neighbours, falls_short};
 use self::sums::Sums;
-use experiment::FidelityLimits;
+use experiment::{FidelityLimits, Precision};
 use files::array::Array;
 
 /// How outputs differ from the reference's.
@@ -37,6 +38,9 @@ pub struct Fidelity {
     /// The inputs were from a file, not random.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_given: bool,
+    /// The reference gave other outputs for the same inputs, further apart than the limits: nothing is judged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reference_varies: bool,
     /// Elements that were compared; `None` in results of format 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elements: Option<u64>,
@@ -86,6 +90,27 @@ pub struct ItemsKept {
 }
 
 impl Fidelity {
+    /// Judges nothing if the reference is not like itself: `again` are its outputs for the first inputs, computed once more.
+    #[must_use]
+    pub fn beside_itself(
+        self,
+        reference: &[Vec<Array>],
+        again: &[Vec<Array>],
+        limits: &FidelityLimits,
+        precision: Precision,
+    ) -> Fidelity {
+        let mut itself = compare(reference, again, limits);
+        itself.judge_scores(limits, precision);
+        itself.judge_classes(limits, precision);
+        if itself.passes() { self } else { self.with_a_reference_that_varies() }
+    }
+
+    /// The differences without a judgement.
+    #[must_use]
+    pub fn with_a_reference_that_varies(self) -> Fidelity {
+        Fidelity { reference_varies: true, misses: Vec::new(), is_judged: false, ..self }
+    }
+
     /// Whether the outputs keep the limits.
     pub fn passes(&self) -> bool {
         self.misses.is_empty()
@@ -217,11 +242,37 @@ mod tests {
         assert_eq!(fidelity.misses, ["50.00 % of the elements are close, required 99.9 %"]);
         let fidelity = compared(&[1.0, 0.0], &[1.0, 1.0], Precision::Int8);
         assert_eq!(fidelity.misses, ["cosine 0.7071, required 0.98"]);
-        assert!(compared(&[-1.0], &[1.0], Precision::Int4).passes());
+        assert!(compared(&[0.5], &[1.0], Precision::Int4).passes());
+        assert_eq!(compared(&[-1.0], &[1.0], Precision::Int4).misses, ["unrelated to the reference's: cosine -1.000"]);
         let strict = FidelityLimits { cosine: Some(0.999_999_9), ..FidelityLimits::default() };
         let sets = |values: &[f32]| vec![vec![output(values, &[2])]];
         let fidelity = compare(&sets(&[1.0, 0.001]), &sets(&[1.0, 0.0]), &strict);
         assert_eq!(fidelity.misses, ["cosine 0.9999995, required 0.9999999"]);
+    }
+
+    /// A model that draws random numbers differs from itself by more than any limit, one that adds in another order each
+    /// time does not.
+    #[test]
+    fn beside_a_reference_that_differs_from_itself_nothing_is_judged() {
+        let values = |seed: u64| {
+            let mut random = statistics::Xoshiro256PlusPlus::seed_from_u64(seed);
+            (0..100).map(|_| random.normal() as f32).collect::<Vec<_>>()
+        };
+        let sets = |values: &[f32]| vec![vec![output(values, &[values.len() as u64])]];
+        let reordered: Vec<f32> = values(1).iter().map(|value| value * (1.0 + 1e-7)).collect();
+        for precision in [Precision::Fp32, Precision::Fp16, Precision::Int8, Precision::Int4] {
+            let limits = FidelityLimits::of(precision);
+            let differs = compare(&sets(&values(1)), &sets(&values(2)), &limits);
+            assert!(!differs.passes(), "{precision:?}");
+            let itself = |again: &[f32]| {
+                differs.clone().beside_itself(&sets(&values(1)), &sets(again), &limits, precision)
+            };
+            assert!(!itself(&reordered).passes(), "{precision:?}");
+            let mut unjudged = itself(&values(3));
+            unjudged.judge_classes(&limits, precision);
+            assert!(unjudged.passes() && !unjudged.is_judged, "{precision:?}");
+            assert_eq!(unjudged.words(), "not judged, different each time");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Sums over all outputs and input sets that are compared.
 
 use super::equality::{Neighbours, changed};
+use super::relation::Relation;
 use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
 use experiment::FidelityLimits;
 use files::array::Array;
@@ -32,6 +33,8 @@ pub(super) struct Sums {
     /// Some numbers are no scores of items.
     has_others: bool,
     equal: Vec<Equal>,
+    /// Each output beside the reference's, where no limit says how like it has to be.
+    relations: Option<Vec<Relation>>,
     misses: Vec<String>,
     misshaped: Vec<String>,
 }
@@ -45,12 +48,24 @@ struct Angle {
     other: f64,
 }
 
+impl Angle {
+    fn cosine(&self) -> f64 {
+        cosine(self.product, self.own, self.other)
+    }
+}
+
+/// Whether nothing says how like the reference's outputs have to be.
+fn has_no_limit(limits: &FidelityLimits) -> bool {
+    *limits == FidelityLimits::default()
+}
+
 impl Sums {
     pub(super) fn new(limits: &FidelityLimits) -> Self {
         Sums {
             abs: limits.abs.unwrap_or(0.0),
             rel: limits.rel.unwrap_or(0.0),
             least_cosine: limits.cosine,
+            relations: has_no_limit(limits).then(Vec::new),
             ..Sums::default()
         }
     }
@@ -106,6 +121,9 @@ impl Sums {
             Some(known) => known.add(&of_set),
             None => self.equal.push(of_set),
         }
+        if let Some(relation) = self.relation(&reference.name) {
+            relation.add_classes(reference, candidate);
+        }
     }
 
     fn add_numbers(&mut self, reference: &Array, candidate: &Array) {
@@ -132,6 +150,9 @@ impl Sums {
         self.max_abs = self.max_abs.max(largest);
         self.scale(&expected, largest, sum, reference.element.is_float());
         self.numbers += expected.len() as u64;
+        if let Some(relation) = self.relation(&reference.name) {
+            relation.add_numbers(&expected, &found);
+        }
         match self.angles.iter_mut().find(|angle| angle.output == reference.name) {
             Some(angle) => {
                 angle.product += product;
@@ -147,6 +168,30 @@ impl Sums {
             }
             None => self.has_others = true,
         }
+    }
+
+    fn relation(&mut self, output: &str) -> Option<&mut Relation> {
+        let relations = self.relations.as_mut()?;
+        let known = relations.iter().position(|relation| relation.output == output).unwrap_or_else(|| {
+            relations.push(Relation::new(output));
+            relations.len() - 1
+        });
+        relations.get_mut(known)
+    }
+
+    /// What has nothing to do with the reference's, in words.
+    fn unrelated(&self) -> Vec<String> {
+        let has_several = self.angles.len() + self.equal.len() > 1;
+        let of_output = |relation: &Relation| {
+            let angle = self.angles.iter().find(|angle| angle.output == relation.output);
+            let what = match angle {
+                Some(angle) => relation.unrelated_numbers(angle.cosine()),
+                None => relation.unrelated_classes(),
+            };
+            let output = if has_several { format!("{}: ", relation.output) } else { String::new() };
+            Some(format!("{output}{}", what?))
+        };
+        self.relations.iter().flatten().filter_map(of_output).collect()
     }
 
     /// Counts the items of which the scores keep the least cosine.
@@ -176,11 +221,11 @@ impl Sums {
         }
     }
 
-    pub(super) fn result(self, input_sets: u64, limits: &FidelityLimits) -> Fidelity {
+    pub(super) fn result(mut self, input_sets: u64, limits: &FidelityLimits) -> Fidelity {
+        self.unrelated().into_iter().for_each(|what| self.miss(what));
         let share = |count: u64, of: u64| if of == 0 { 1.0 } else { count as f64 / of as f64 };
         let mean = |sum: f64, of: u64| if of == 0 { 0.0 } else { sum / of as f64 };
-        let cosine = |angle: &Angle| cosine(angle.product, angle.own, angle.other);
-        let widest = self.angles.iter().min_by(|one, other| cosine(one).total_cmp(&cosine(other)));
+        let widest = self.angles.iter().min_by(|one, other| one.cosine().total_cmp(&other.cosine()));
         let has_several = self.angles.len() + self.equal.len() > 1;
         let has_limits = (limits.abs.is_some() || limits.rel.is_some()) && self.numbers > 0;
         let is_classifier =
@@ -189,8 +234,9 @@ impl Sums {
             input_sets,
             items_of_data: None,
             is_given: false,
+            reference_varies: false,
             elements: Some(self.numbers + self.equal.iter().map(|equal| equal.elements).sum::<u64>()),
-            cosine: widest.map(cosine),
+            cosine: widest.map(Angle::cosine),
             cosine_of: widest.filter(|_| has_several).map(|angle| angle.output.clone()),
             max_abs: self.max_abs,
             mean_abs: Some(mean(self.sum_abs, self.numbers)),

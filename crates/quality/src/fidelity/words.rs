@@ -14,7 +14,7 @@ pub const OUTPUTS_DIFFER: &str = "outputs differ";
 impl Fidelity {
     /// Judges the scores beside labels: a limit that they miss counts where more items miss it than labels may change.
     pub fn judge_scores(&mut self, limits: &FidelityLimits, precision: Precision) {
-        let Some(ItemsKept { items, kept }) = self.items_kept else { return };
+        let Some(ItemsKept { items, kept }) = self.items_kept.filter(|_| !self.reference_varies) else { return };
         let usual = FidelityLimits::least_equal(precision, self.items_of_data.is_some());
         if limits.equal.or(usual).is_none_or(|least| falls_short(kept, items, least)) {
             self.judge_numbers(limits);
@@ -26,6 +26,9 @@ impl Fidelity {
     ///
     /// A limit of the specification's own was judged when the outputs were compared.
     pub fn judge_classes(&mut self, limits: &FidelityLimits, precision: Precision) {
+        if self.reference_varies {
+            return;
+        }
         if let (Some(least), None) =
             (FidelityLimits::least_equal(precision, self.items_of_data.is_some()), limits.equal)
         {
@@ -46,6 +49,7 @@ impl Fidelity {
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => format!("differs: {}", self.misses.join("; ")),
             _ if self.elements == Some(0) => "nothing to compare".to_owned(),
+            _ if self.reference_varies => "not judged, different each time".to_owned(),
             (true, true, None) if self.is_given => format!("close on the given inputs, {ACCURACY_NOT_MEASURED}"),
             (true, true, None) => format!("close on random data, {ACCURACY_NOT_MEASURED}"),
             (true, false, None) => format!("not judged, {ACCURACY_NOT_MEASURED}"),
@@ -138,6 +142,7 @@ mod tests {
             input_sets: 1,
             items_of_data,
             is_given: false,
+            reference_varies: false,
             elements: Some(10),
             cosine: Some(0.9992),
             cosine_of: None,

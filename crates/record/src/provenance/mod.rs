@@ -113,7 +113,7 @@ pub const FIELDS: &[Field] = &[
     of("datasets", Subject, datasets, "the data of each model: path, SHA-256, items").by("model"),
     of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
     of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by("name"),
-    of("plugins", Subject, plugins, "each plug-in that brings a device: package, version, SHA-256; absent without one").by("device"),
+    of("plugins", Subject, plugins, "each plug-in that brings a device or custom operators: package, version, SHA-256; absent without one").by("device"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),

@@ -10,7 +10,7 @@ use crate::document::DocumentPath;
 use crate::form::{OneOrMany, Ordered};
 use crate::wording::bad_name;
 use base::name::is_name;
-use experiment::{Device, Devices, Hardware, PROVIDERS, Provider};
+use experiment::{CUSTOM_OPS, Device, Devices, Hardware, PROVIDERS, Provider};
 use reading::nearest::suggestion;
 
 /// The most devices of a kind that a machine can plausibly have.
@@ -102,7 +102,7 @@ fn read(text: &str, plugins: &Ordered<String>) -> Result<(Device, Option<String>
 }
 
 fn has(plugins: &Ordered<String>, name: &str) -> bool {
-    plugins.0.iter().any(|(known, _)| known == name)
+    name != CUSTOM_OPS && plugins.0.iter().any(|(known, _)| known == name)
 }
 
 fn no_numbers(name: &str) -> (String, Option<String>) {

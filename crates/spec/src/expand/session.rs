@@ -3,6 +3,7 @@
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::form::{Ordered, Setting};
+use experiment::CUSTOM_OPS;
 use reading::nearest::nearest;
 
 /// Entries of ONNX Runtime 1.31, from `onnxruntime_session_options_config_keys.h`.
@@ -47,6 +48,11 @@ const KEYS: [&str; 36] = [
 
 /// Warns of entries whose names differ from a known one by a few letters; of others nothing is known.
 pub(super) fn check(form: &Ordered<Setting>, place: &DocumentPath, check: &mut Check<'_>) {
+    if form.0.iter().any(|(key, _)| key == CUSTOM_OPS) {
+        let message = "a library of custom operators is no session entry".to_owned();
+        let hint = "name it at the top: `plugins: { custom_ops: FILE }`".to_owned();
+        check.error(&place.key(CUSTOM_OPS), message, hint);
+    }
     for (key, _) in form.0.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
         if let Some(near) = nearest(key, KEYS) {
             let message = format!("`{key}` is not a known session entry, and ONNX Runtime ignores unknown ones");

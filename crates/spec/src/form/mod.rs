@@ -91,7 +91,8 @@ pub(super) struct ExperimentForm {
     #[schemars(example = "cuda:0")]
     pub(super) devices: OneOrMany<String>,
     /// Execution providers in libraries of their own, instead of or in addition to those that perfrun fetches: a name,
-    /// which `devices` can use, and the file, relative to this one.
+    /// which `devices` can use, and the file, relative to this one. `custom_ops` names a library of custom operators, which
+    /// models may use on every device.
     pub(super) plugins: Ordered<String>,
     /// Versions of ONNX Runtime, each fetched once, and local builds of it. Default: the one version that perfrun is made
     /// for, or what `--runtime` and `ORT_DYLIB_PATH` name.

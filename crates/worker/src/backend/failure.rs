@@ -156,6 +156,9 @@ const fn unsupported(phrase: &'static str) -> Phrase {
 
 const UNSUPPORTED: &str = "another runtime version or provider may support it";
 
+const UNREGISTERED: &str = "an operator of your own needs its library, `plugins: { custom_ops: FILE }`; one of the \
+                            standard's or of ONNX Runtime's may need a newer version";
+
 /// The first that occurs decides. Those of CUDA are the texts of `cudaGetErrorString`.
 #[rustfmt::skip]
 const PHRASES: &[Phrase] = &[
@@ -197,7 +200,7 @@ const PHRASES: &[Phrase] = &[
     advised("the conversion was killed", FailureKind::Killed, "if it was for memory, `dmesg` says so: give it more; then run again"),
     advised("cannot use perfrun's cache", FailureKind::Internal, "`perfrun doctor` shows whether the cache can be used"),
     unsupported("NOT_IMPLEMENTED"),
-    unsupported("is not a registered function/op"),
+    advised("is not a registered function/op", FailureKind::Operator, UNREGISTERED),
     unsupported("Could not find an implementation"),
     unsupported("No Op registered"),
     unsupported("Failed to find kernel"),

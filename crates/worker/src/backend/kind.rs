@@ -45,6 +45,8 @@ pub struct CellFacts<'a> {
     pub library: Option<&'a Path>,
     /// The library that brings its provider, where it comes as a plug-in.
     pub plugin: Option<&'a Path>,
+    /// The library of the specification's own operators.
+    pub custom_ops: Option<&'a Path>,
     /// Where its tensors are when the clock starts and ends.
     pub boundary: Boundary,
     /// Whether nodes may run on the CPU where its provider does not take them.

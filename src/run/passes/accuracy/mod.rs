@@ -349,10 +349,16 @@ fn fidelity_on_data(job: &Job, units: &Units) -> Vec<CellFidelity> {
                 Reference::Stored(_) => None,
             };
             let is_it = |known: &&CellFidelity| known.cell as usize == other;
+            // What was seen for the inputs that are measured with holds for items of data.
+            let varies = compared.iter().find(is_it).is_some_and(|known| known.fidelity.reference_varies);
+            let fidelity = match varies {
+                true => fidelity.clone().with_a_reference_that_varies(),
+                false => fidelity.clone(),
+            };
             // A cell that failed in the rehearsal is not run over data.
             let before = || compared.iter().find(is_it).and_then(|known| known.no_reference.clone());
             let no_reference = problem.clone().or_else(before).filter(|_| !references.is_exact(job, used));
-            Some(CellFidelity { cell: other as u32, reference, no_reference, fidelity: fidelity.clone() })
+            Some(CellFidelity { cell: other as u32, reference, no_reference, fidelity })
         }));
     }
     found

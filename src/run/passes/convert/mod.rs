@@ -154,7 +154,11 @@ fn own_file(job: &Job, key: VariantKey, relative: &str) -> (VariantFile, Option<
         return (VariantFile { problem, ..of_origin(key, origin) }, None);
     };
     let whole = onnx::read_header(absolute).and_then(|header| header.check_files(absolute).map(|()| header));
+    let model = job.models.get(key.model.place()).and_then(|model| model.header.as_ref());
     let read = whole.map_err(|error| error.kind.to_string()).and_then(|header| {
+        if let Some(misfit) = model.and_then(|model| model.signature.misfit(&header.signature)) {
+            return Err(format!("{misfit}; files of one model take the same inputs: make it an entry of `models`"));
+        }
         let files = model::files(absolute, Some(&header));
         let unreadable = |(path, error): (PathBuf, std::io::Error)| format!("cannot read {}: {error}", path.display());
         let sha256 = digest::of_files(&files).map_err(unreadable)?;

@@ -17,7 +17,7 @@ mod convolution;
 mod product;
 mod recurrent;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::constants::{constant_values, settle_constants};
 use super::edit::{Editor, Weight};
@@ -28,8 +28,9 @@ use super::keep::{ASKED, Keep};
 use super::report::{Conversion, ConversionError, ConversionReport};
 use super::scales::{FULL_WEIGHT, REDUCED_WEIGHT};
 use super::upgrade::raise_operator_set;
-use crate::TensorError;
 use crate::proto::{AttributeProto, GraphProto, ModelProto, NodeProto};
+use crate::stored::Held;
+use crate::{ElementType, TensorError};
 
 /// The operator set that has `DynamicQuantizeLinear`.
 const NEEDED_OPSET: i64 = 11;
@@ -120,8 +121,25 @@ pub(super) fn refuse_quantized(model: &ModelProto) -> Result<(), ConversionError
     let nodes = || model.graph.iter().flat_map(|graph| &graph.node);
     let Some(first) = nodes().find(is_quantized) else { return Ok(()) };
     let same = nodes().filter(|node| node.op_type() == first.op_type()).count() as u64;
-    Err(ConversionError::AlreadyInPrecision { operator: first.operator(), nodes: same })
+    let stored = model.graph.as_ref().and_then(|graph| Held::of_graph(graph).stored());
+    let holds = stored.map_or_else(|| "whole numbers".to_owned(), |stored| stored.holds);
+    let holds = match first.int("block_size") {
+        Some(size) if size > 0 => format!("{holds} in blocks of {size}"),
+        _ => holds,
+    };
+    let weights = model.graph.iter().flat_map(|graph| &graph.initializer);
+    let floats: HashSet<&str> =
+        weights.filter(|tensor| tensor.element() == ElementType::Float32).map(|tensor| tensor.name()).collect();
+    let is_float = |node: &&NodeProto| {
+        let has_weight = node.is_standard() && WITH_WEIGHTS.contains(&node.op_type());
+        has_weight && node.input.get(1).is_some_and(|weight| floats.contains(weight.as_str()))
+    };
+    let left = nodes().filter(is_float).count() as u64;
+    Err(ConversionError::AlreadyQuantized { holds, operator: first.operator(), nodes: same, left })
 }
+
+/// Operators whose weights are quantised, which are their second input.
+const WITH_WEIGHTS: [&str; 3] = ["Conv", "MatMul", "Gemm"];
 
 fn convert(
     graph: GraphProto,
@@ -327,7 +345,7 @@ pub(super) mod tests {
         assert!(matches!(refused(old), ConversionError::OpsetTooOld { has: 6, needed: 11, .. }));
         let once = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default()).unwrap();
         let twice = refused(once.model);
-        let said = "the model already has that precision: it has 1 DynamicQuantizeLinear nodes";
+        let said = "the model is quantised already: int8 (1 node of DynamicQuantizeLinear)";
         assert_eq!(twice.to_string(), said);
         let nothing = refused(model(vec![NodeProto::of("GRU", "r", &["x", "w", "r"], &["y"], vec![])], vec![]));
         assert!(matches!(nothing, ConversionError::NothingToConvert { kept } if kept.len() == 1));

@@ -101,7 +101,11 @@ impl MockBackend {
 
     /// The scores of classes for the items.
     fn scores(&self) -> Array {
-        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(1), Xoshiro256PlusPlus::seed_from_u64(2));
+        let seed = match self.request.script.outputs {
+            MockOutputs::Random => self.request.seed ^ self.clock.now(),
+            _ => 1,
+        };
+        let (mut scores, mut error) = (Xoshiro256PlusPlus::seed_from_u64(seed), Xoshiro256PlusPlus::seed_from_u64(2));
         if let Some((fed, values)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.floats()?))) {
             // The scores are what it was fed.
             let differ = self.request.differ;
@@ -218,7 +222,7 @@ impl Backend for MockBackend {
         };
         let items: Vec<u64> = scores.shape.iter().take(1).copied().collect();
         Ok(match self.request.script.outputs {
-            MockOutputs::Scores => vec![scores],
+            MockOutputs::Scores | MockOutputs::Random => vec![scores],
             MockOutputs::Labels => {
                 let names: Vec<String> = classes().into_iter().map(|class| format!("class {class}")).collect();
                 vec![Array::of_texts("label", &items, names.iter().map(String::as_str)), scores]

@@ -22,6 +22,9 @@ pub struct OnnxruntimeRequest {
     /// The library that brings the provider, where it is a plug-in.
     #[serde(default)]
     pub plugin: Option<PathBuf>,
+    /// A library of custom operators.
+    #[serde(default)]
+    pub custom_ops: Option<PathBuf>,
     /// Folders with libraries of CUDA and cuDNN, which are opened before those of the provider that works on them.
     #[serde(default)]
     pub cuda: Vec<PathBuf>,
@@ -70,6 +73,7 @@ impl OnnxruntimeRequest {
             model: Some(model.to_owned()),
             device: Device::cpu(),
             plugin: None,
+            custom_ops: None,
             cuda: Vec::new(),
             boundary: Boundary::Device,
             keeps_device_cache: false,
@@ -109,6 +113,7 @@ impl OnnxruntimeRequest {
             model: facts.model.map(Path::to_owned),
             device: (*device).clone(),
             plugin: facts.plugin.map(Path::to_owned),
+            custom_ops: facts.custom_ops.map(Path::to_owned),
             cuda: cuda_folders(device, facts.library),
             boundary: facts.boundary,
             keeps_device_cache: false,

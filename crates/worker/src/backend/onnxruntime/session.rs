@@ -173,6 +173,9 @@ impl Backend for OnnxRuntime {
         for (key, value) in &self.settings.session {
             builder = builder.with_config_entry(key, value).map_err(|error| provider_failure(strip(error)))?;
         }
+        if let Some(library) = &self.settings.custom_ops {
+            builder = builder.with_operator_library(library).map_err(|error| provider_failure(strip(error)))?;
+        }
         if let Some(folder) = &self.traces {
             builder =
                 builder.with_profiling(folder.path().join("trace")).map_err(|error| provider_failure(strip(error)))?;

@@ -1,0 +1,54 @@
+//! Spearman's rank correlation.
+//!
+//! Input: pairs of values. Output: the correlation of their ranks, from -1 to 1 (C. Spearman, American Journal of
+//! Psychology 15, 1904), and the value up to which it may be chance.
+
+use crate::mid_ranks::MidRanks;
+
+/// The one-sided 95 % quantile of the normal distribution.
+const CHANCE: f64 = 1.645;
+
+/// The correlation of the ranks of pairs; `None` where either side is constant.
+pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    let (one, other): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (one, other) = (MidRanks::of(&one).ranks, MidRanks::of(&other).ranks);
+    let middle = (pairs.len() as f64 + 1.0) / 2.0;
+    let product =
+        |one: &[f64], other: &[f64]| one.iter().zip(other).map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>();
+    let (first, second) = (product(&one, &one), product(&other, &other));
+    (first > 0.0 && second > 0.0).then(|| product(&one, &other) / (first * second).sqrt())
+}
+
+/// What the correlation of so many independent pairs exceeds in 5 % of all cases: without a relation its variance is
+/// 1 / (n - 1) (M. G. Kendall, Rank Correlation Methods, 1948, section 5.8).
+pub fn by_chance(pairs: usize) -> f64 {
+    CHANCE / (pairs.saturating_sub(1).max(1) as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_correlate_whatever_the_distances() {
+        let pairs = |other: [f64; 5]| std::iter::zip([1.0, 2.0, 3.0, 4.0, 5.0], other).collect::<Vec<_>>();
+        assert_eq!(rank_correlation(&pairs([1.0, 10.0, 100.0, 1e9, 1e10])), Some(1.0));
+        assert_eq!(rank_correlation(&pairs([5.0, 4.0, 3.0, 2.0, 1.0])), Some(-1.0));
+        // 1 - 6 sum(d^2) / (n (n^2 - 1)) with d = 1, -1, 0, 1, -1.
+        let found = rank_correlation(&pairs([2.0, 1.0, 3.0, 5.0, 4.0])).unwrap_or_default();
+        assert!((found - 0.8).abs() < 1e-12, "{found}");
+        assert_eq!(rank_correlation(&pairs([7.0; 5])), None);
+        assert_eq!(rank_correlation(&[]), None);
+    }
+
+    #[test]
+    fn of_independent_values_one_in_twenty_is_above_chance() {
+        let mut random = crate::random::Xoshiro256PlusPlus::seed_from_u64(1);
+        let mut above = 0;
+        for _ in 0..1000 {
+            let pairs: Vec<(f64, f64)> = (0..50).map(|_| (random.unit(), random.unit())).collect();
+            above += u32::from(rank_correlation(&pairs).is_some_and(|found| found > by_chance(pairs.len())));
+        }
+        assert!((30..=70).contains(&above), "{above} of 1000");
+    }
+}

@@ -41,6 +41,12 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
     let templates = templates(&arguments.template, &folder)?;
+    if arguments.check {
+        let summary = summarize(&record.manifest, &record.runs)?;
+        let results = results::results(&record.manifest, &summary, &judge(&record.manifest, &summary));
+        let composed = report::compose(&results, Some(&record.runs));
+        return check(&composed, composed.render(&arguments.format)?, &templates, &folder, ui);
+    }
     let written = write(&record, Destination::replacing(&folder), &arguments.format, &templates, ui)?;
     if arguments.open {
         open(&written.files, ui);
@@ -107,7 +113,7 @@ fn one_report(folder: &Path) -> Result<PathBuf, Error> {
 fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let results = results::read(file)?;
     let folder = arguments.output.clone().unwrap_or_else(|| file.parent().unwrap_or(Path::new(".")).to_owned());
-    let mut formats = arguments.format.clone();
+    let (mut formats, mut beside) = (arguments.format.clone(), Vec::new());
     let is_input = |format: &Format| format.file == results::FILE && arguments.output.is_none();
     // A page that was made with the record's samples has more than one that is made without.
     let has_more =
@@ -131,11 +137,15 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
                 typed(&page)
             ));
         }
+        beside = formats.iter().copied().filter(|format| has_more(format)).collect();
         formats.retain(|format| !is_input(format) && !has_more(format));
     }
     let templates = templates(&arguments.template, &folder)?;
     let composed = report::compose(&results, None);
-    let written = write_all(&composed, composed.render_only(&formats)?, &templates, &folder)?;
+    if arguments.check {
+        return check(&composed, composed.render_only(&formats, &beside)?, &templates, &folder, ui);
+    }
+    let written = write_all(&composed, composed.render_only(&formats, &beside)?, &templates, &folder)?;
     if arguments.open {
         open(&written, ui);
     }
@@ -145,20 +155,59 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
     super::print(ui, &ui.labelled_text("wrote", &shown(&folder, &written)))
 }
 
-/// Writes a rendered report and the user's templates filled with the same page; nothing unless everything can be made.
-fn write_all(
+/// Says which files of a folder are not what would be written there.
+fn check(
     composed: &Composed<'_>,
-    mut rendered: Rendered,
+    rendered: Rendered,
     templates: &[UserTemplate],
     folder: &Path,
-) -> Result<Vec<PathBuf>, Error> {
+    ui: &Ui,
+) -> Result<ExitCode, Error> {
+    let (rendered, filled) = with_templates(composed, rendered, templates)?;
+    let reports = rendered.files.iter().map(|(format, content)| (format.file, content.as_slice()));
+    let plots = rendered.plots.iter().flatten().map(|(file, svg)| (file.as_str(), svg.as_bytes()));
+    let own = filled.iter().map(|(file, text)| (*file, text.as_bytes()));
+    let mut lines = String::new();
+    let mut code = ExitCode::Done;
+    for (file, content) in reports.chain(own).chain(plots) {
+        let path = folder.join(file);
+        let there = plain_file::bytes(&path);
+        let word = match &there {
+            Ok(there) if there == content => continue,
+            Ok(_) => "changes",
+            Err(_) => "missing",
+        };
+        code = ExitCode::CheckFailed;
+        lines.push_str(&ui.labelled_text(word, &typed(&path)));
+    }
+    if code == ExitCode::Done {
+        lines = ui.labelled_text("unchanged", &typed(folder));
+    }
+    super::print(ui, &lines)?;
+    Ok(code)
+}
+
+/// A rendered report with the figures that templates may show, and the templates filled with the same page.
+fn with_templates<'a>(
+    composed: &Composed<'_>,
+    mut rendered: Rendered,
+    templates: &'a [UserTemplate],
+) -> Result<(Rendered, Vec<(&'a str, String)>), Error> {
     if !templates.is_empty() {
         rendered.plots = Some(composed.figures());
     }
-    let filled: Vec<(&str, String)> = templates
-        .iter()
-        .map(|template| Ok((template.output(), composed.fill(template)?)))
-        .collect::<Result<_, Error>>()?;
+    let filled = templates.iter().map(|template| Ok((template.output(), composed.fill(template)?)));
+    Ok((rendered, filled.collect::<Result<_, Error>>()?))
+}
+
+/// Writes a rendered report and the user's templates filled with the same page; nothing unless everything can be made.
+fn write_all(
+    composed: &Composed<'_>,
+    rendered: Rendered,
+    templates: &[UserTemplate],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let (rendered, filled) = with_templates(composed, rendered, templates)?;
     std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
     let mut written = report::write(&rendered, folder)?;
     for (name, text) in filled {

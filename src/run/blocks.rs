@@ -1,7 +1,7 @@
 //! One block: for every group, one run of each arm, the arms adjacent in time; in a lane for each device where they do not
 //! disturb each other.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::Job;
 use super::at_work::{Start, keep_at_work};
@@ -14,6 +14,7 @@ use super::session::{RunError, Session};
 use crate::run::event::Event;
 use base::metric;
 use device::Neighbours;
+use experiment::Retake;
 use plan::Cell;
 use record::{Arm, Outcome, StoreError, StoredRun};
 use worker::backend::Failure;
@@ -27,16 +28,34 @@ use worker::{Afterwards, RunPlan, WorkerRun};
 pub(super) fn carry_out(job: &mut Job, block: &[Turn], session: &mut Session<'_>) -> Result<(), RunError> {
     let open = |turn: &Turn| job.wants(turn) && !job.is_done(job.cell(turn.cell), turn.arm, turn.run);
     let turns: Vec<Placed> = (0..).zip(block.iter().copied()).filter(|(_, turn)| open(turn)).collect();
+    let mut retaken: BTreeMap<u32, u32> = BTreeMap::new();
     for segment in lanes::segments(job, turns) {
         let mut left: Vec<VecDeque<Placed>> = segment.into_iter().map(VecDeque::from).collect();
-        keep_at_work(left.len(), session, &mut |lane, last, session| {
+        keep_at_work(left.len(), session, &mut |lane, last: Option<(OneRun, WorkerRun)>, session| {
             if let Some((run, worker)) = last {
-                finish(job, OneRun::store(run, job, worker), session)?;
+                let place = (run.position, run.turn);
+                let times = retaken.entry(run.position).or_default();
+                let run = StoredRun { retaken: *times, ..OneRun::store(run, job, worker) };
+                if is_taken_again(job, &run) {
+                    *times += 1;
+                    left[lane].push_front(place);
+                    super::cool_down(job, session);
+                } else {
+                    finish(job, run, session)?;
+                }
             }
             next(job, &mut left[lane], session)
         })?;
     }
     Ok(())
+}
+
+/// A device that stays hot ends every run so.
+const MOST_RETAKEN: u32 = 3;
+
+/// Whether heat slowed a run down that is to be taken again.
+fn is_taken_again(job: &Job, run: &StoredRun) -> bool {
+    job.measure().retake == Some(Retake::Throttled) && run.was_throttled() && run.retaken < MOST_RETAKEN
 }
 
 /// Whether others may be at work meanwhile: what they hide is unknown in every run of such a cell, or some would have it.

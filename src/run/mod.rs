@@ -183,7 +183,7 @@ fn measure_blocks(
         sync(job, number)?;
         analyses::analyse(job, number + 1)?;
         if forecast::runs_left(job) > 0 {
-            cool_down(job, number, session);
+            cool_down_after(job, number, session);
         }
         let manifest = job.manifest();
         let (going_on, groups) = job.need.going_on(&manifest.plan, number);
@@ -202,10 +202,16 @@ fn sync(job: &Job, block: u32) -> Result<(), StoreError> {
 }
 
 /// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.
-fn cool_down(job: &Job, block: u32, session: &mut Session<'_>) {
+fn cool_down_after(job: &Job, block: u32, session: &mut Session<'_>) {
+    if job.runs().iter().any(|run| run.block == block && run.was_throttled()) {
+        cool_down(job, session);
+    }
+}
+
+/// Waits until neither the processor nor a GPU is throttled by heat, or the specification's patience ends.
+fn cool_down(job: &Job, session: &mut Session<'_>) {
     let patience = job.measure().cooldown.to_duration();
-    let was_throttled = job.runs().iter().any(|run| run.block == block && run.was_throttled());
-    if was_throttled && !patience.is_zero() {
+    if !patience.is_zero() {
         let gpus: Vec<Gpu> = passes::devices::gpus(job).collect();
         let mut is_hot = || {
             let reasons = gpus.iter().filter_map(|gpu| gpu.monitor.read(gpu.number).clock_reasons);

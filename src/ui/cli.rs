@@ -306,6 +306,9 @@ pub struct ReportArgs {
     /// Print the profiler's trace of this cell instead, for Perfetto or chrome://tracing: `--trace int8 > t.json`.
     #[arg(long, value_name = "CELL", conflicts_with_all = ["output", "format", "template", "open"])]
     pub trace: Option<String>,
+    /// Write nothing; exit with 4 where a file of the report is not what would be written.
+    #[arg(long, conflicts_with_all = ["trace", "open"])]
+    pub check: bool,
     /// A template of your own, rendered along with the report; can be repeated.
     #[arg(long, value_name = "FILE")]
     pub template: Vec<PathBuf>,

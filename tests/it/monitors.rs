@@ -49,6 +49,21 @@ fn heat_and_power_slow_a_gpu_down_and_the_report_says_which() {
     }
 }
 
+/// The script's GPU stays hot, so that each run is kept at the fourth try.
+#[test]
+fn a_run_that_heat_slowed_down_is_taken_again_and_the_report_says_so() {
+    let spec = |more: &str| spec(&format!("slowed: {more}"), "").replace("measure: {", "measure: { retake: throttled,");
+    let place = Workplace::with_spec(&spec("heat"));
+    place.run(&["x.yaml"]).expect_code(0);
+    let runs = place.record("x").runs;
+    assert!(runs.iter().filter(|run| run.arm != Arm::Pilot).all(|run| run.retaken == 3), "{runs:?}");
+    assert!(report(&place).contains("Runs were taken again 36 times, because heat slowed them down"), "{}", report(&place));
+
+    let place = Workplace::with_spec(&spec("power"));
+    place.run(&["x.yaml"]).expect_code(0);
+    assert!(place.record("x").runs.iter().all(|run| run.retaken == 0), "a power limit does not cool down");
+}
+
 #[test]
 fn a_clock_that_moves_is_told_and_a_lock_is_the_remedy() {
     let (place, record) = measured("clocks: [1500, 1400]");

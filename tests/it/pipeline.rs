@@ -415,3 +415,27 @@ fn every_output_tells_whether_it_can_be_believed() {
     let results: serde_json::Value = serde_json::from_str(&place.read("quick/results.json")).unwrap();
     assert_eq!(results["measured"]["quick"], true);
 }
+
+/// A change of perfrun or of a template that would change a committed report shows without writing it.
+#[test]
+fn a_report_is_checked_without_being_written() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [net]\nvariants: [a, { name: b, mock: { scale: 0.5 } }]\n");
+    place.run(&["x.yaml"]).expect_code(0);
+    let record = format!(".perfrun/records/x/{}", place.record("x").manifest.record);
+    let checks: [&[&str]; 2] = [&["report", "reports/x", "--check"], &["report", &record, "--output", "reports/x", "--check"]];
+    for check in checks {
+        let done = place.run(check).expect_code(0);
+        assert!(done.stdout.contains("unchanged"), "{}", done.stdout);
+    }
+    let page = place.read("reports/x/report.md") + "edited\n";
+    place.write("reports/x/report.md", &page);
+    for check in checks {
+        let done = place.run(check).expect_code(4);
+        assert!(done.stdout.contains("changes") && done.stdout.contains("report.md"), "{}", done.stdout);
+        assert_eq!(place.read("reports/x/report.md"), page);
+    }
+    std::fs::remove_file(place.path("reports/x/report.md")).unwrap();
+    assert!(place.run(checks[0]).expect_code(4).stdout.contains("missing"));
+    let results: serde_json::Value = serde_json::from_str(&place.read("reports/x/results.json")).unwrap();
+    assert_eq!(results["cells"][0]["validity"], "valid");
+}

@@ -42,6 +42,9 @@ pub struct Measure {
     /// Longest wait between blocks for a throttled processor to cool down.
     #[serde(default = "default_cooldown")]
     pub cooldown: Nanos,
+    /// Which runs are taken again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retake: Option<Retake>,
     /// What may run at the same time, once it was seen not to disturb each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
@@ -100,6 +103,15 @@ pub enum Cache {
     Warm,
     /// Nothing of the model: they are overwritten before every sample, outside the clock.
     Cold,
+}
+
+/// Which runs are taken again (method 8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "retake", description = "Which runs are taken again.")]
+pub enum Retake {
+    /// Those in which heat slowed the processor or the device down, up to three times each.
+    Throttled,
 }
 
 /// Where the tensors of an inference are when its clock starts and ends (method 1.4).
@@ -169,6 +181,7 @@ impl Default for Measure {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: default_cooldown(),
+            retake: None,
             parallel: None,
             trace: None,
         }

@@ -101,25 +101,19 @@ impl TensorProto {
         }
     }
 
-    /// The same a few at a time, so that nothing beside the tensor takes memory where its bytes are float32.
+    /// The elements of a tensor of floating-point numbers as little-endian float32, in place where its bytes are.
     ///
     /// # Errors
     ///
-    /// As [`TensorProto::floats`]; nothing is visited then.
-    pub(crate) fn each_floats(&self, visit: &mut dyn FnMut(&mut [f32])) -> Result<(), TensorError> {
-        const AT_A_TIME: usize = 1 << 14;
-        let Some(bytes) = self.raw_data.as_ref().filter(|_| self.element() == ElementType::Float32) else {
-            visit(&mut self.floats()?);
-            return Ok(());
-        };
-        self.check_length(self.elements()? * 4, bytes.len())?;
-        let mut values = Vec::with_capacity(AT_A_TIME);
-        for part in bytes.as_chunks::<4>().0.chunks(AT_A_TIME) {
-            values.clear();
-            values.extend(part.iter().map(|value| f32::from_le_bytes(*value)));
-            visit(&mut values);
+    /// As [`TensorProto::floats`].
+    pub(crate) fn float_bytes(&self) -> Result<Cow<'_, [u8]>, TensorError> {
+        match self.raw_data.as_ref().filter(|_| self.element() == ElementType::Float32) {
+            Some(raw) => {
+                self.check_length(self.elements()? * 4, raw.len())?;
+                Ok(Cow::Borrowed(raw))
+            }
+            None => Ok(Cow::Owned(self.floats()?.into_iter().flat_map(f32::to_le_bytes).collect())),
         }
-        Ok(())
     }
 
     /// The elements of an integer or boolean tensor.

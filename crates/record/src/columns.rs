@@ -110,7 +110,7 @@ enum Kind {
 
 /// The columns of `runs.parquet` that hold what is in a [`StoredRun`]: name, kind, and where the value stands in the run
 /// as JSON. Writing and reading both follow this table; metrics and samples have files of their own.
-const RUN_COLUMNS: [(&str, Kind, &str); 23] = [
+const RUN_COLUMNS: [(&str, Kind, &str); 24] = [
     ("cell_id", Kind::Text, "/cell"),
     ("arm", Kind::Text, "/arm"),
     ("run", Kind::Number, "/run"),
@@ -118,6 +118,7 @@ const RUN_COLUMNS: [(&str, Kind, &str); 23] = [
     ("position", Kind::Number, "/position"),
     ("session", Kind::Number, "/session"),
     ("outcome", Kind::Text, "/outcome"),
+    ("retaken", Kind::Number, "/retaken"),
     ("failure_kind", Kind::Text, "/failure/kind"),
     ("message", Kind::Text, "/failure/message"),
     ("log_tail", Kind::Text, "/log_tail"),
@@ -286,6 +287,7 @@ mod tests {
             position: 4,
             iterations: 5,
             late_warmup: 1,
+            retaken: 2,
             shape: Distribution::of(&[1.0, 2.0, 4.0], 1),
             warnings: vec!["W_DRIFT".to_owned()],
             series: vec![full_point(0), Point { time_ns: 7, ..Point::default() }],

@@ -93,6 +93,9 @@ pub struct StoredRun {
     pub session: u32,
     /// What became of it.
     pub outcome: Outcome,
+    /// How often it was taken again before, because heat slowed it down.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub retaken: u32,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// The end of the worker's log, if it failed.
@@ -120,6 +123,10 @@ pub struct StoredRun {
     pub data: RunData,
 }
 
+fn is_never(times: &u32) -> bool {
+    *times == 0
+}
+
 impl StoredRun {
     /// A run without result, for those that were never started.
     pub fn not_started(cell: CellId, arm: Arm, run: u32, session: u32, outcome: Outcome) -> Self {
@@ -132,6 +139,7 @@ impl StoredRun {
             position: 0,
             session,
             outcome,
+            retaken: 0,
             failure: None,
             log_tail: None,
             iterations: 1,

@@ -37,16 +37,17 @@ impl<'a> Composed<'a> {
     ///
     /// Errors of perfrun's own templates, which are its faults, and those of tables.
     pub fn render(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
-        self.render_only(&Format::all().filter(|it| it.is_always_made() || formats.contains(it)).collect::<Vec<_>>())
+        let formats: Vec<Format> = Format::all().filter(|it| it.is_always_made() || formats.contains(it)).collect();
+        self.render_only(&formats, &[])
     }
 
-    /// The files of these formats alone.
+    /// The files of these formats alone; `beside` are those that lie there already.
     ///
     /// # Errors
     ///
     /// As [`Composed::render`].
-    pub fn render_only(&self, formats: &[Format]) -> Result<Rendered, ReportError> {
-        let has_html = formats.iter().any(|format| format.is_whole_page());
+    pub fn render_only(&self, formats: &[Format], beside: &[Format]) -> Result<Rendered, ReportError> {
+        let has_html = formats.iter().chain(beside).any(|format| format.is_whole_page());
         let page: OnceCell<Page<'_>> = OnceCell::new();
         let page = || page.get_or_init(|| Page { has_html, ..self.page() });
         let content = |format: &Format| match format.source {

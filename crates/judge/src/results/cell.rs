@@ -9,7 +9,7 @@ use super::profile::Profile;
 use crate::diagnosis::Bound;
 use crate::stored::Estimated;
 use crate::summary::{CellShape, FailureSeen, OtherLoad};
-use base::code::Severity;
+use base::code::{self, Code, LIMITS, Severity};
 use experiment::{AxisMap, Load, fields_schema};
 use plan::{CellId, SkipKind};
 use quality::accuracy::Change;
@@ -50,6 +50,9 @@ pub struct Cell {
     pub group: u32,
     /// What became of it.
     pub status: Status,
+    /// How far its numbers can be trusted, in a word; absent where no run completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validity: Option<Validity>,
     /// Why it was not run, if it was skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Skipped>,
@@ -158,7 +161,7 @@ pub struct Cell {
 impl Cell {
     /// Whether what was timed is not the model's work, or was not timed, so that its numbers are invalid.
     pub fn is_invalid(&self) -> bool {
-        self.codes.values().any(|seen| seen.severity == Severity::Invalid)
+        Validity::of(&self.codes) == Validity::Invalid
     }
 
     /// A metric's estimate that may be shown: none where it means nothing, nor of a percentile that is not supported.
@@ -193,6 +196,34 @@ pub enum Status {
     /// Nobody has run it.
     #[default]
     NotRun,
+}
+
+/// How far the numbers of a cell can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Validity {
+    /// Nothing speaks against them.
+    Valid,
+    /// Something on the machine disturbed enough of its runs to move the estimate, or its runs fall into groups or never
+    /// became steady.
+    Noisy,
+    /// What was timed is not the model's work, or could not be timed.
+    Invalid,
+}
+
+impl Validity {
+    /// Of the codes of a cell.
+    pub(super) fn of(codes: &BTreeMap<String, CodeSeen>) -> Validity {
+        let is_noise = |name: &str| {
+            let code = code::by_name(name);
+            let of_machine = || LIMITS.iter().any(|(_, _, limit)| code == Some(*limit));
+            of_machine() || matches!(code, Some(Code::BimodalRuns | Code::NoSteadyState))
+        };
+        if codes.values().any(|seen| seen.severity == Severity::Invalid) {
+            return Validity::Invalid;
+        }
+        if codes.keys().any(|name| is_noise(name)) { Validity::Noisy } else { Validity::Valid }
+    }
 }
 
 /// Why a cell was not run.

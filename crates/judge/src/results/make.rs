@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
+use super::cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status, Validity};
 use super::method::Method;
 use super::metrics::{columns, environment, metrics, named, score_changes, slices};
 use super::profile::{Profile, Roofs, explanations};
@@ -209,12 +209,14 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
     let skip = manifest.plan.skip(cell);
     let latency = summary.latency.as_ref();
     let accuracy = manifest.accuracy_of(cell);
+    let codes = codes(summary);
     Cell {
         id: cell.id,
         definition: manifest.definitions.get(index).map(|hash| short(hash)).unwrap_or_default(),
         names: AxisMap::of(|axis| names[axis].to_owned()),
         group: cell.group,
         status: status(skip.is_some(), summary.runs),
+        validity: (summary.runs.completed > 0).then(|| Validity::of(&codes)),
         skipped: skip.map(|skip| Skipped {
             code: skip.kind,
             reason: without_home(&skip.reason),
@@ -245,7 +247,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         samples: latency.map_or(0, |latency| latency.samples),
         late_warmup: latency.map_or(0, |latency| latency.late_warmup),
         other_load: summary.findings.other_load.map(|load| OtherLoad { cores: rounded(load.cores), ..load }),
-        codes: codes(summary),
+        codes,
         shape: summary.findings.shape.clone().map(|shape: CellShape| shape.with_numbers(rounded)),
         roofline_share: summary.diagnosis.of_roof.map(rounded),
         bound_by: summary.diagnosis.bound,

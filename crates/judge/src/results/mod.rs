@@ -52,7 +52,7 @@ pub use crate::stored::{Estimated, interval};
 pub use crate::summary::{CellShape, Disturbed, FailureSeen, LEAST_RUNS};
 pub use across::{AcrossMachines, Held, MeanRatio};
 pub(crate) use cell::names_schema;
-pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status};
+pub use cell::{Cell, CellLoad, CodeSeen, ControlFailure, Search, Skipped, Status, Validity};
 pub use claim::{Claim, Evidence, Kind, Place};
 pub use load::WithoutLevel;
 pub use lookup::{CONFIDENCE, beside};

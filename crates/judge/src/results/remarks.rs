@@ -6,7 +6,7 @@ use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
 use base::metric::{LARGEST_RATE, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
-use base::wording::{list, some};
+use base::wording::{count, list, some};
 use experiment::{Device, LowerPrecision, Model, Precision, Provider};
 use plan::Cell;
 use record::{CellFidelity, Manifest, ModelFile, VariantOrigin};
@@ -32,6 +32,7 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(unverified(manifest, summary));
     remarks.extend(depends_on_load(manifest, summary));
     remarks.extend(unseen_peaks(manifest, summary));
+    remarks.extend(retaken(summary));
     remarks
 }
 
@@ -45,6 +46,12 @@ fn not_alone(manifest: &Manifest) -> Option<String> {
         .collect();
     let told = list(&why.into_iter().collect::<Vec<_>>());
     (!told.is_empty()).then(|| format!("Other perfruns may have measured on this machine at the same time ({told})."))
+}
+
+/// Runs that heat slowed down and that were taken again.
+fn retaken(summary: &Summary) -> Option<String> {
+    let times = (summary.retaken > 0).then(|| count(u64::from(summary.retaken), "time"))?;
+    Some(format!("Runs were taken again {times}, because heat slowed them down (`measure.retake`)."))
 }
 
 /// Commands whose peak memory is below what can be seen of a process (method 1.11).

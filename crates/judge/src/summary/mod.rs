@@ -59,7 +59,8 @@ pub fn summarize(manifest: &Manifest, runs: &[StoredRun]) -> Result<Summary, Sto
     let by_cell = by_cell(runs);
     let mut summary = summarize_by_cell(manifest, &by_cell)?;
     bounds::add_all(manifest, &mut summary.cells);
-    Ok(Summary { disturbances: disturbance::disturbances(&manifest.plan, &by_cell), ..summary })
+    let disturbances = disturbance::disturbances(&manifest.plan, &by_cell);
+    Ok(Summary { disturbances, retaken: runs.iter().map(|run| run.retaken).sum(), ..summary })
 }
 
 /// As [`summarize`], without what disturbed the runs and what bounds the cells: no verdict rests on them, and they take too

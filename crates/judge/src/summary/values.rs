@@ -28,6 +28,8 @@ pub struct Summary {
     pub doubles: Vec<Double>,
     /// What disturbed the runs of the record.
     pub disturbances: Vec<Disturbed>,
+    /// How often runs were taken again because heat slowed them down.
+    pub retaken: u32,
 }
 
 /// A cell measured a second time, as if it were another one.

@@ -8,6 +8,8 @@
 //! output element, and a channel with small weights would lose its digits to one with large weights (R. Krishnamoorthi,
 //! Quantizing deep convolutional networks for efficient inference, 2018, arXiv:1806.08342, sections 2.1 and 3.1).
 
+use rayon::prelude::*;
+
 /// The largest level of a weight: -128 is not used, so that the scale is the same on both sides.
 pub(crate) const FULL_WEIGHT: u8 = 127;
 
@@ -44,46 +46,80 @@ pub(crate) fn quantize_channels_above(
 ) -> Option<Channels> {
     let channels = *shape.get(axis)? as usize;
     let inner = shape[axis + 1..].iter().product::<u64>() as usize;
-    let mut most = vec![0_f32; channels];
-    let mut is_finite = true;
-    each_row(values.len(), channels, inner, |row, channel| {
-        let row = &values[row];
-        match channel {
-            Some(channel) => {
-                let largest = row.iter().fold(0_f32, |most, value| most.max(value.abs()));
-                is_finite &= row.iter().all(|value| value.is_finite());
-                most[channel] = most[channel].max(largest);
-            }
-            None => row.iter().zip(&mut most).for_each(|(value, most)| {
-                is_finite &= value.is_finite();
-                *most = most.max(value.abs());
-            }),
-        }
-    });
-    if !is_finite {
-        return None;
-    }
+    let rows = Rows { channels, length: if inner == 1 { channels } else { inner }, is_mixed: inner == 1 };
+    let most = rows.most(values)?;
     let mut scales: Vec<f32> = most.iter().map(|most| scale_of(*most / f32::from(largest))).collect();
     scales.iter_mut().zip(least).for_each(|(scale, least)| *scale = scale.max(*least));
-    let mut levels = Vec::with_capacity(values.len());
-    each_row(values.len(), channels, inner, |row, channel| match channel {
-        Some(channel) => levels.extend(values[row].iter().map(|value| level(*value, scales[channel], largest))),
-        None => levels.extend(values[row].iter().zip(&scales).map(|(value, scale)| level(*value, *scale, largest))),
-    });
-    Some(Channels { values: levels, scales })
+    Some(Channels { values: rows.levels(values, &scales, largest), scales })
 }
 
-/// Calls `visit` with the elements of one channel, or with one element of every channel where those lie side by side.
-fn each_row(
-    elements: usize,
+/// How the channels of a weight lie in memory.
+#[derive(Clone, Copy)]
+struct Rows {
     channels: usize,
-    inner: usize,
-    mut visit: impl FnMut(std::ops::Range<usize>, Option<usize>),
-) {
-    let length = if inner == 1 { channels } else { inner };
-    let rows = elements.checked_div(length).unwrap_or_default();
-    for row in 0..rows {
-        visit(row * length..(row + 1) * length, if inner == 1 { None } else { Some(row % channels) });
+    /// Elements of a row.
+    length: usize,
+    /// A row has one element of every channel; else all of it is of one.
+    is_mixed: bool,
+}
+
+/// Elements that a thread works on at a time, in whole rows.
+const AT_A_TIME: usize = 1 << 16;
+
+impl Rows {
+    /// Rows that a thread works on at a time.
+    fn at_a_time(self) -> usize {
+        // Each part has a largest magnitude of every channel, which must be few beside its elements.
+        (AT_A_TIME / self.length.max(1)).max(if self.is_mixed { 32 } else { 1 })
+    }
+
+    /// The channel of a row.
+    fn channel(self, row: usize) -> usize {
+        row % self.channels.max(1)
+    }
+
+    /// The largest magnitude of each channel; `None` if a value is not finite.
+    fn most(self, values: &[f32]) -> Option<Vec<f32>> {
+        let (length, at_a_time) = (self.length.max(1), self.at_a_time());
+        let of_part = |(part, values): (usize, &[f32])| {
+            let mut most = vec![0_f32; self.channels];
+            let mut is_finite = true;
+            for (row, values) in values.chunks_exact(length).enumerate() {
+                is_finite &= values.iter().all(|value| value.is_finite());
+                if self.is_mixed {
+                    values.iter().zip(&mut most).for_each(|(value, most)| *most = most.max(value.abs()));
+                } else {
+                    let most = &mut most[self.channel(part * at_a_time + row)];
+                    *most = values.iter().fold(*most, |most, value| most.max(value.abs()));
+                }
+            }
+            is_finite.then_some(most)
+        };
+        let larger = |mut one: Vec<f32>, other: Vec<f32>| {
+            one.iter_mut().zip(other).for_each(|(one, other)| *one = one.max(other));
+            Some(one)
+        };
+        let parts = values.par_chunks(length * at_a_time).enumerate().map(of_part);
+        parts.try_reduce(|| vec![0_f32; self.channels], larger)
+    }
+
+    /// The level of each value.
+    fn levels(self, values: &[f32], scales: &[f32], largest: u8) -> Vec<i8> {
+        let (length, at_a_time) = (self.length.max(1), self.at_a_time());
+        let mut levels = vec![0_i8; values.len()];
+        let parts = levels.par_chunks_mut(length * at_a_time).zip(values.par_chunks(length * at_a_time));
+        parts.enumerate().for_each(|(part, (levels, values))| {
+            for (row, (levels, values)) in levels.chunks_mut(length).zip(values.chunks(length)).enumerate() {
+                let pairs = levels.iter_mut().zip(values);
+                if self.is_mixed {
+                    pairs.zip(scales).for_each(|((to, value), scale)| *to = level(*value, *scale, largest));
+                } else {
+                    let scale = scales[self.channel(part * at_a_time + row)];
+                    pairs.for_each(|(to, value)| *to = level(*value, scale, largest));
+                }
+            }
+        });
+        levels
     }
 }
 

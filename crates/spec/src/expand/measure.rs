@@ -36,6 +36,7 @@ pub(super) fn expand(form: &MeasureForm, of_commands: bool, check: &mut Check<'_
         pipelined: form.pipelined,
         rebuild: form.rebuild,
         cooldown: check.quantity(&place.key("cooldown"), &form.cooldown.0),
+        retake: form.retake,
         parallel: form.parallel,
         trace: None,
     };

@@ -9,7 +9,7 @@ use super::load::LoadForm;
 use super::profile::ProfileForm;
 use super::scalar::{DurationText, RatioText};
 use super::shorthand::described;
-use experiment::{Boundary, Cache, Design, Parallel, Rebuild, Stop, StopStatistic};
+use experiment::{Boundary, Cache, Design, Parallel, Rebuild, Retake, Stop, StopStatistic};
 
 /// How one run warms up, samples and stops, and in which order the runs come.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +42,9 @@ pub(crate) struct MeasureForm {
     pub(crate) rebuild: Rebuild,
     /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub(crate) cooldown: DurationText,
+    /// Takes a run again in which heat slowed the processor or the device down, up to three times, each after the wait of
+    /// `cooldown`; with `design: blocks` and `sequential`.
+    pub(crate) retake: Option<Retake>,
     /// Whether cells of different devices run at the same time. A trial first measures some of them alone and beside the
     /// others; unless both are equivalent, cells run one after the other.
     pub(crate) parallel: Option<Parallel>,
@@ -66,6 +69,7 @@ impl Default for MeasureForm {
             pipelined: None,
             rebuild: Rebuild::Once,
             cooldown: "30s".into(),
+            retake: None,
             parallel: None,
             load: None,
             profile: ProfileForm::Plain(false),

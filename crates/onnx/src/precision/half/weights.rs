@@ -2,6 +2,7 @@
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use rayon::prelude::*;
 
 use super::Half;
 use crate::TensorError;
@@ -42,30 +43,40 @@ pub(super) fn range(tensor: &TensorProto, target: Half) -> Result<(Range, f32), 
         magnitude if magnitude >= STANDS_FOR_INFINITY => Range::Masks,
         _ => Range::Beyond,
     };
-    let (mut range, mut elements, mut squares, mut largest) = (Range::Within, 0_u64, 0.0_f64, 0.0_f32);
-    tensor.each_floats(&mut |values| {
-        range = values.iter().map(of).fold(range, Range::max);
-        elements += values.len() as u64;
+    let bytes = tensor.float_bytes()?;
+    let part = |values: &[f32]| {
         let finite = |value: &f32| if value.is_finite() { value.abs() } else { 0.0 };
-        largest = values.iter().map(finite).fold(largest, f32::max);
-        squares += values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>();
-    })?;
+        let squares: f64 = values.iter().map(|value| f64::from(*value).powi(2)).sum();
+        (values.iter().map(of).fold(Range::Within, Range::max), squares, values.iter().map(finite).fold(0.0, f32::max))
+    };
+    let parts: Vec<(Range, f64, f32)> = parts(&bytes).map(|values| part(&values)).collect();
+    let range = parts.iter().map(|(range, ..)| *range).fold(Range::Within, Range::max);
+    let squares: f64 = parts.iter().map(|(_, squares, _)| squares).sum();
+    let largest = parts.iter().map(|(.., largest)| *largest).fold(0.0, f32::max);
     // Below the normal numbers none is moved by more than the smallest one, so that most tensors need no closer look.
-    let most = elements as f64 * (f64::from(SMALLEST_FP16) / TOLERATED).powi(2);
-    let is_tiny = range == Range::Within && squares > 0.0 && squares < most && loses(tensor, squares)?;
+    let most = (bytes.len() / 4) as f64 * (f64::from(SMALLEST_FP16) / TOLERATED).powi(2);
+    let is_tiny = range == Range::Within && squares > 0.0 && squares < most && loses(&bytes, squares);
     Ok((if is_tiny { Range::Tiny } else { range }, largest))
 }
 
 /// Whether fp16 moves the numbers of a tensor by more than is tolerated, as a root mean square of them.
-fn loses(tensor: &TensorProto, squares: f64) -> Result<bool, TensorError> {
-    let mut lost = 0.0_f64;
-    tensor.each_floats(&mut |values| {
-        let before: Vec<f32> = values.to_vec();
-        fit(values, Half::Fp16, &mut WeightsReport::default());
+fn loses(bytes: &[u8], squares: f64) -> bool {
+    let lost = |mut values: Vec<f32>| {
+        let before = values.clone();
+        fit(&mut values, Half::Fp16);
         let after = values.iter().map(|value| f16::from_f32(*value).to_f32());
-        lost += before.iter().zip(after).map(|(one, other)| f64::from(one - other).powi(2)).sum::<f64>();
-    })?;
-    Ok(lost > squares * TOLERATED.powi(2))
+        before.iter().zip(after).map(|(one, other)| f64::from(one - other).powi(2)).sum::<f64>()
+    };
+    let lost: Vec<f64> = parts(bytes).map(lost).collect();
+    lost.into_iter().sum::<f64>() > squares * TOLERATED.powi(2)
+}
+
+/// Numbers that a thread works on at a time: they stay in its cache, and take no memory to speak of.
+const AT_A_TIME: usize = 1 << 14;
+
+/// The numbers of little-endian float32 bytes, part by part on every processor.
+fn parts(bytes: &[u8]) -> impl IndexedParallelIterator<Item = Vec<f32>> + '_ {
+    bytes.par_chunks(4 * AT_A_TIME).map(|part| part.as_chunks::<4>().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
 }
 
 /// A float32 tensor in half precision, rounded to nearest; counts the numbers that had to move to have a place there.
@@ -75,22 +86,25 @@ pub(super) fn convert(
     target: Half,
     counted: &mut WeightsReport,
 ) -> Result<TensorProto, TensorError> {
-    let mut halves = Vec::new();
-    let mut bytes = Vec::with_capacity(tensor.elements()? * 2);
-    tensor.each_floats(&mut |values| {
-        fit(values, target, counted);
-        let start = bytes.len();
-        bytes.resize(start + values.len() * 2, 0);
-        let places = bytes[start..].as_chunks_mut::<2>().0.iter_mut();
+    let from = tensor.float_bytes()?;
+    let mut bytes = vec![0; from.len() / 2];
+    let one = |(to, mut values): (&mut [u8], Vec<f32>)| {
+        let moved = fit(&mut values, target);
+        let places = to.as_chunks_mut::<2>().0.iter_mut();
         match target {
             Half::Fp16 => {
-                halves.resize(values.len(), f16::ZERO);
-                halves.convert_from_f32_slice(values);
+                let mut halves = vec![f16::ZERO; values.len()];
+                halves.convert_from_f32_slice(&values);
                 places.zip(&halves).for_each(|(to, from)| *to = from.to_le_bytes());
             }
-            Half::Bf16 => places.zip(values).for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes()),
+            Half::Bf16 => places.zip(&values).for_each(|(to, from)| *to = bf16::from_f32(*from).to_le_bytes()),
         }
-    })?;
+        moved
+    };
+    let moved = bytes.par_chunks_mut(2 * AT_A_TIME).zip(parts(&from)).map(one).reduce(Moved::default, Moved::and);
+    counted.clamped += moved.clamped;
+    counted.raised += moved.raised;
+    counted.subnormal += moved.subnormal;
     let shape = tensor.shape()?;
     let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
     converted.doc_string.clone_from(&tensor.doc_string);
@@ -98,22 +112,42 @@ pub(super) fn convert(
     Ok(converted)
 }
 
+/// Numbers that had to move, as [`WeightsReport`] counts them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    clamped: u64,
+    subnormal: u64,
+    raised: u64,
+}
+
+impl Moved {
+    fn and(self, other: Moved) -> Moved {
+        Moved {
+            clamped: self.clamped + other.clamped,
+            subnormal: self.subnormal + other.subnormal,
+            raised: self.raised + other.raised,
+        }
+    }
+}
+
 /// Brings finite numbers into the range of the target.
-fn fit(values: &mut [f32], target: Half, counted: &mut WeightsReport) {
+fn fit(values: &mut [f32], target: Half) -> Moved {
     let (largest, smallest, normal) = match target {
         Half::Fp16 => (f16::MAX.to_f32(), SMALLEST_FP16, f16::MIN_POSITIVE.to_f32()),
         Half::Bf16 => (bf16::MAX.to_f32(), 0.0, 0.0),
     };
+    let mut moved = Moved::default();
     for value in values {
         let magnitude = value.abs();
         let is_beyond = magnitude > largest && magnitude < f32::INFINITY;
         let is_below = magnitude < smallest && magnitude > 0.0;
-        counted.clamped += u64::from(is_beyond);
-        counted.raised += u64::from(is_below);
-        counted.subnormal += u64::from(magnitude < normal && magnitude > 0.0);
+        moved.clamped += u64::from(is_beyond);
+        moved.raised += u64::from(is_below);
+        moved.subnormal += u64::from(magnitude < normal && magnitude > 0.0);
         let fits = if is_beyond { largest.copysign(*value) } else { *value };
         *value = if is_below { smallest.copysign(*value) } else { fits };
     }
+    moved
 }
 
 #[cfg(test)]

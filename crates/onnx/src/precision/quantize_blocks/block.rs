@@ -3,6 +3,8 @@
 //! Input: a weight as [N, K]. Output: levels, scales and zero points in the layout of `MatMulNBits`. Deliberately absent:
 //! values that are not finite.
 
+use rayon::prelude::*;
+
 use crate::precision::scales::nearest;
 
 /// Sums that run side by side: two vectors of four.
@@ -30,24 +32,38 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) fn of(values: &[f32], depth: usize, size: usize, is_symmetric: bool) -> Self {
-        let mut blocks = Blocks::default();
-        let mut levels = vec![0_u8; size];
-        for column in values.chunks_exact(depth.max(1)) {
-            let mut zero_points = Vec::with_capacity(depth.div_ceil(size));
-            for block in column.chunks(size) {
-                let (scale, zero_point) = best(block, is_symmetric);
-                levels.fill(zero_point);
-                block.iter().zip(&mut levels).for_each(|(value, to)| *to = level(*value, scale, zero_point) as u8);
-                blocks.values.extend(levels.as_chunks::<2>().0.iter().map(|[low, high]| low | (high << 4)));
-                blocks.scales.push(scale);
-                zero_points.push(zero_point);
-            }
-            if !is_symmetric {
-                let pairs = zero_points.chunks(2);
-                blocks.zero_points.extend(pairs.map(|pair| pair[0] | (pair.get(1).copied().unwrap_or(0) << 4)));
-            }
+        let depth = depth.max(1);
+        let (columns, of_column) = (values.len() / depth, depth.div_ceil(size));
+        let mut blocks = Blocks {
+            values: vec![0; columns * of_column * size / 2],
+            scales: vec![0.0; columns * of_column],
+            zero_points: vec![0; columns * of_column.div_ceil(2)],
+        };
+        let levels = blocks.values.par_chunks_mut(of_column * size / 2);
+        let scales = blocks.scales.par_chunks_mut(of_column).zip(blocks.zero_points.par_chunks_mut(of_column.div_ceil(2)));
+        levels.zip(scales).zip(values.par_chunks_exact(depth)).for_each(|((levels, (scales, zero_points)), column)| {
+            fill(column, size, is_symmetric, (levels, scales, zero_points));
+        });
+        if is_symmetric {
+            blocks.zero_points.clear();
         }
         blocks
+    }
+}
+
+/// The blocks of one column: levels, scales and zero points.
+fn fill(column: &[f32], size: usize, is_symmetric: bool, to: (&mut [u8], &mut [f32], &mut [u8])) {
+    let (values, scales, zero_points) = to;
+    let mut levels = vec![0_u8; size];
+    let places = values.chunks_mut(size / 2).zip(scales);
+    for (index, (block, (values, to_scale))) in column.chunks(size).zip(places).enumerate() {
+        let (scale, zero_point) = best(block, is_symmetric);
+        levels.fill(zero_point);
+        block.iter().zip(&mut levels).for_each(|(value, to)| *to = level(*value, scale, zero_point) as u8);
+        let pairs = levels.as_chunks::<2>().0.iter();
+        values.iter_mut().zip(pairs).for_each(|(to, [low, high])| *to = low | (high << 4));
+        *to_scale = scale;
+        zero_points[index / 2] |= zero_point << (4 * (index % 2));
     }
 }
 

@@ -119,7 +119,7 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Show what this machine offers and what would disturb a measurement.
     Doctor(DoctorArgs),
-    /// Explain a warning code, a key of the specification, a metric or a term of the report.
+    /// Explain a warning code, a key or value of the specification, a metric or a term of the report.
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
@@ -415,9 +415,13 @@ pub struct DoctorArgs {
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a term (`undecided`); lists all of them if omitted.
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a value of one (`int4`), a metric (`latency`) or a term
+    /// (`bound by`); says what there is if omitted.
     #[arg(value_name = "WORD")]
-    pub word: Option<String>,
+    pub words: Vec<String>,
+    /// List every word.
+    #[arg(long, conflicts_with = "words")]
+    pub all: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

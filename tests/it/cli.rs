@@ -361,7 +361,21 @@ fn words_are_explained_and_unknown_ones_are_met_with_the_nearest() {
     assert!(explain("measure.warmup.min_time").contains("300ms"));
     assert!(explain("peak_rss").contains("peak_rss_bytes"));
     let list = place.run(&["explain"]).expect_code(0).stdout;
-    assert!(list.contains("E_AA_FAILED") && list.contains("variants.threads"), "{list}");
+    assert!(list.contains("E_AA_FAILED") && list.contains("perfrun explain W_STEAL"), "{list}");
+    let all = place.run(&["explain", "--all"]).expect_code(0).stdout;
+    assert!(all.contains("E_AA_FAILED") && all.contains("variants.threads") && all.contains("int4"), "{all}");
+    // Words of several parts need no quotes, and those of several meanings have all of them.
+    assert!(place.run(&["explain", "bound", "by"]).expect_code(0).stdout.contains("memory-bound"));
+    for (word, says) in [
+        ("int4", "int4 (value of variants.precision)"),
+        ("fp16", "half precision"),
+        ("labels", "dataset.labels (key"),
+        ("batch", "how many items"),
+        ("load", "measure.load (key"),
+        ("load", "load (metric"),
+    ] {
+        assert!(explain(word).contains(says), "{word}: {}", explain(word));
+    }
     let json: serde_json::Value =
         serde_json::from_str(&place.run(&["explain", "w_load", "--json"]).expect_code(0).stdout).unwrap();
     assert_eq!((json["kind"].as_str(), json["severity"].as_str()), (Some("code"), Some("warn")));

@@ -1,5 +1,7 @@
 //! Whole interactions: status, standard output, standard error; bad input above all.
 
+use base::quantity::Nanos;
+use experiment::{Stop, Warmup};
 use record::FORMAT;
 
 use crate::support::{Workplace, check_snapshot};
@@ -122,6 +124,17 @@ fn ten_million_cells_are_refused() {
     let variants: Vec<String> = (0..3163).map(|n| format!("v{n}")).collect();
     let spec = format!("backend: mock\nmodels: [{}]\nvariants: [{}]\n", names.join(", "), variants.join(", "));
     check(&spec, &["plan", "x.yaml"], 2, "10,004,569");
+}
+
+#[test]
+fn a_key_of_one_mode_sets_that_mode() {
+    let place = Workplace::with_spec(SMALL);
+    place.run(&["x.yaml", "--set", "measure.warmup.count=3", "--set", "measure.stop.time=20ms"]).expect_code(0);
+    let measure = place.record("x").manifest.experiment.measure;
+    assert!(matches!(measure.stop, Stop::Time { time, .. } if time == Nanos::from_millis(20)), "{:?}", measure.stop);
+    assert_eq!(measure.warmup, Warmup::Samples { count: 3 });
+    let twice = ["plan", "x.yaml", "--set", "measure.stop.time=2s", "--set", "measure.stop.count=3"];
+    check(SMALL, &twice, 2, "is only valid with `mode: samples`");
 }
 
 #[test]

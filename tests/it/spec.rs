@@ -57,7 +57,7 @@ fn overrides_are_told_what_is_wrong() {
         "variants.tuned.thread=1",
         "variants.fp32.threads=none",
         "measure.timeout=10",
-        "measure.warmup.count=3",
+        "measure.warmup={ mode: adaptive, count: 3 }",
         "devices=[cpu, gpu]",
         "inputs=[1",
         "matrix.exclude.model=mlp",

@@ -21,7 +21,7 @@ pub(crate) enum CommandEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "command")]
 pub(crate) struct CommandForm {
-    /// What reports call it. Default: the program's name, with the arguments where several have the same.
+    /// What reports call it. Default: the program's name, with the words that differ where several have the same.
     pub(crate) name: Option<Name>,
     /// The command: one text, which is split into words as a shell does, or a list of words. No shell runs it.
     pub(crate) run: OneOrMany<String>,

@@ -7,6 +7,7 @@ mod metric;
 mod models;
 mod parse;
 mod records;
+mod screen;
 mod submit;
 
 pub use ab::AbArgs;
@@ -16,13 +17,14 @@ pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, Size, TargetDevice, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
+pub use screen::{Color, ScreenArgs, color};
 pub use submit::{Engine, NodeTypes, SubmitArgs};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::ui::error::exit_codes_help;
 use base::quantity::{Nanos, Ratio};
@@ -43,9 +45,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Log each step to standard error, with paths and times; `-vv` adds messages to and from workers and git.
-    #[arg(short, long, action = ArgAction::Count, global = true)]
-    pub verbose: u8,
+    /// What is shown, and how.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
 }
 
 fn after_help() -> String {
@@ -188,7 +190,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Folder for the report [default: `reports/<experiment>/`].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files to write; results.json is always included.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
@@ -283,6 +285,9 @@ pub struct PlanArgs {
     /// Also show how many cells each of N shards measures, and for how long, as `perfrun submit` divides the matrix.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]
     pub shards: Option<u32>,
+    /// The ONNX Runtime library, as in `run`; it is found, and not opened.
+    #[arg(long, value_name = "PATH", conflicts_with = "pilot")]
+    pub runtime: Option<PathBuf>,
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
@@ -298,7 +303,7 @@ pub struct ReportArgs {
     #[arg(value_name = "RECORD", help = help_of_record())]
     pub record: PathBuf,
     /// Folder for the report [default: the record's folder].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]

@@ -47,6 +47,46 @@ fn verbose_tells_what_was_found_and_started_and_changes_no_data() {
 }
 
 #[test]
+fn quiet_shows_results_alone_and_no_progress_no_blocks() {
+    let place = Workplace::with_spec(SMALL);
+    let all = place.run(&["x.yaml"]).expect_code(0);
+    assert!(all.stderr.contains("running    block 1 of 2"), "{}", all.stderr);
+    let quiet = place.run(&["-q", "x.yaml"]).expect_code(0);
+    assert_eq!((quiet.stdout, quiet.stderr.as_str()), (all.stdout, ""));
+    let plain = place.run(&["x.yaml", "--no-progress"]).expect_code(0).stderr;
+    assert!(plain.contains("machine ") && !plain.contains("running    block"), "{plain}");
+    // What is wrong is told, and every command takes the options.
+    assert!(!place.run(&["plan", "none.yaml", "--quiet"]).expect_code(2).stderr.is_empty());
+    for arguments in [&["list", "-q"][..], &["explain", "int4", "--no-progress"], &["--color", "never", "doctor"]] {
+        place.run(arguments).expect_code(0);
+    }
+    place.run(&["list", "--color", "often"]).expect_code(2);
+}
+
+#[test]
+fn colour_is_an_option_of_every_command() {
+    let place = Workplace::new();
+    let shown = |color: &str, arguments: &[&str]| {
+        let output = place.command(&[arguments, &["--color", color]].concat()).env_remove("NO_COLOR").output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for arguments in [&["plan", "none.yaml"][..], &["--help"], &["run", "--nonsense"]] {
+        assert!(shown("always", arguments).contains('\u{1b}'), "{arguments:?}");
+        assert!(!shown("never", arguments).contains('\u{1b}'), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_plan_takes_the_library_of_a_run() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\n");
+    check(&spec, &["plan", "x.yaml", "--runtime", "nothing.so"], 2, "nothing.so");
+    let own = format!("{spec}runtimes: [\"1.30.0\"]\n");
+    check(&own, &["plan", "x.yaml", "--runtime", "nothing.so"], 2, "conflicts with `runtimes`");
+    Workplace::with_spec(SMALL).run(&["plan", "x.yaml", "--runtime", "nothing.so"]).expect_code(0);
+}
+
+#[test]
 fn help_and_version_are_data() {
     let place = Workplace::new();
     let version = place.run(&["--version"]).expect_code(0);

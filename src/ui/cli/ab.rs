@@ -51,7 +51,7 @@ pub struct AbArgs {
     #[arg(long)]
     pub json: bool,
     /// Folder for the report [default: the record's folder].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Write the specification to this file, to keep and to run in CI, and measure nothing; never overwrites.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["prove", "json", "output"])]

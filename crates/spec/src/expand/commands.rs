@@ -124,7 +124,7 @@ fn command(
             let found = check.depth.one(folder, text);
             found.map_err(|problem| check.error(&place.key("input"), problem.message, problem.hint)).ok()
         }),
-        exit_codes: own.exit_codes.clone(),
+        exit_codes: own.exit_codes.codes(),
         stdout: stdout(own, all, place, check),
         prepare: own.prepare.clone().or_else(|| all.prepare.clone()),
         setup: own.setup.clone().or_else(|| all.setup.clone()),
@@ -212,6 +212,15 @@ mod tests {
             }
             Err(other) => Err(vec![other.to_string()]),
         }
+    }
+
+    #[test]
+    fn exit_codes_are_a_list_or_any() {
+        let codes = |text: &str| -> Vec<usize> {
+            let models = read(&format!("setup: 'true'\ncommands: {text}")).expect("a valid spec");
+            models.into_iter().filter_map(|model| Some(model.command?.exit_codes.len())).collect()
+        };
+        assert_eq!(codes("[a, { run: b, exit_codes: any }, { run: c, exit_codes: [0, 3] }]"), [1, 256, 2]);
     }
 
     #[test]

@@ -278,6 +278,28 @@ fn init_writes_a_specification_that_is_valid_and_never_overwrites() {
     assert!(printed.stdout.contains("path: /"), "{}", printed.stdout);
 }
 
+/// What stands in comments is valid without the sign before it.
+#[test]
+fn init_leads_to_more_of_a_specification() {
+    let place = Workplace::new();
+    let text = place.run(&["init", "zoo:bert_tiny", "-o", "-"]).expect_code(0).stdout;
+    let variants = text.lines().find(|line| line.starts_with("variants: ")).unwrap();
+    let stop = "  stop: { max_time: 500ms }\n";
+    let with = |key: &str, without: &str| {
+        let commented = format!("# {key}: ");
+        assert!(text.contains(&commented), "{key} in\n{text}");
+        place.write("x.yaml", &text.replace(&commented, &format!("{key}: ")).replacen(without, "", 1));
+        place.run(&["validate", "x.yaml"])
+    };
+    with("variants", &format!("{variants}\n")).expect_code(0);
+    with("profile", "").expect_code(0);
+    with("load", stop).expect_code(0);
+    with("choose", "").expect_code(0);
+    let dataset = with("dataset", "").expect_code(2).stderr;
+    assert!(dataset.contains("has 1 problem") && dataset.contains("there is no file `data.npz`"), "{dataset}");
+    assert!(text.contains("int4, { name: fp32-t1, threads: 1 }"), "{text}");
+}
+
 #[test]
 fn init_points_editors_to_a_schema_that_is_there() {
     let place = Workplace::new();

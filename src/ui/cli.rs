@@ -172,6 +172,9 @@ pub struct RunArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
+    /// A device, in place of those of the specification: `--device cuda`, as `perfrun doctor` lists them; can be repeated.
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub devices: Vec<String>,
     /// Put the models under a load: queries a second, or `largest`, the largest rate that keeps `--p99`. A quick look predicts that
     /// from service times.
     #[arg(long, value_name = "RATE")]
@@ -180,7 +183,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "rate", "dry_run"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "devices", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// For schedulers that start a job again: resume this machine's unfinished record of the same selection, and measure
     /// nothing where a complete one is there.
@@ -226,8 +229,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The same with the load as changes to the specification.
-    pub(crate) fn with_load(mut self) -> Self {
+    /// The same with the devices and the load as changes to the specification.
+    pub(crate) fn with_changes(mut self) -> Self {
+        let devices = (!self.devices.is_empty()).then(|| format!("devices=[{}]", self.devices.join(", ")));
+        self.overrides.set.extend(devices);
         let load = [("rate", self.rate.take()), ("bound.p99", self.p99.take())];
         let changes = load.into_iter().filter_map(|(key, value)| Some(format!("measure.load.{key}={}", value?)));
         self.overrides.set.extend(changes);

@@ -248,6 +248,22 @@ fn absent_devices_are_skipped_or_required() {
 }
 
 #[test]
+fn devices_are_named_on_the_command_line() {
+    let place = Workplace::with_spec(SMALL);
+    place.run(&["x.yaml", "--device", "cpu"]).expect_code(0);
+    assert_eq!(place.record("x").manifest.restrictions, ["--set devices=[cpu]"]);
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    for measured in ["x.yaml", model] {
+        let refused = place.run(&[measured, "--device", "cpu", "--device", "cuda"]).expect_code(2);
+        assert!(refused.stderr.contains("cuda:0: no NVIDIA driver here"), "{}", refused.stderr);
+    }
+    let unknown = place.run(&[model, "--device", "gpu"]).expect_code(2);
+    assert!(unknown.stderr.contains("unknown device `gpu`"), "{}", unknown.stderr);
+    let plan = place.run(&[model, "--device", "cpu", "--dry-run"]).expect_code(0);
+    assert!(plan.stdout.contains("x 1 device "), "{}", plan.stdout);
+}
+
+#[test]
 fn a_skipped_device_sends_nobody_to_another_machine() {
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\ndevices: [cpu, cuda, tensorrt:1]\n");

@@ -1,5 +1,6 @@
 //! The perfrun command: parse, do, say what went wrong, exit.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -11,15 +12,16 @@ fn main() -> ExitCode {
     report_full_files();
     // Where it cannot be started anew, polars starts as many threads as it is told to.
     let _as_it_is = variables::size_polars();
-    let ui = Ui::detect();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let ui = Ui::detect().coloured(cli::color(&words));
     // Parsing takes the most stack.
     if let Err(error) = limits::check() {
         let code = error.exit_code();
         ui.error(error.into());
         return code.into();
     }
-    match cli::parse(std::env::args_os()) {
-        Ok(cli) => match commands::dispatch(cli.command, &ui.verbose(cli.verbose)) {
+    match cli::parse(words) {
+        Ok(cli) => match commands::dispatch(cli.command, &ui.showing(&cli.screen)) {
             Ok(code) => code.into(),
             Err(error) => {
                 let code = error.exit_code();

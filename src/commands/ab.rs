@@ -37,13 +37,44 @@ const MOST_BLOCKS: u32 = 512;
 const PLANTED: Ratio = Ratio(0.05);
 
 pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    if arguments.names.len() > arguments.commands.len() {
-        let message = format!("{} names for {} commands", arguments.names.len(), arguments.commands.len());
-        return Err(Error::refused(message, "give one `--name` for each command, in their order"));
-    }
+    check_counts(arguments)?;
     if let Some(file) = &arguments.export_spec {
         return export(file, arguments, ui);
     }
+    let compared = compare(arguments, ui);
+    let cleaned = arguments.cleanup.as_ref().map_or(Ok(()), |command| clean_up(command, ui));
+    let code = compared?;
+    cleaned.map(|()| code)
+}
+
+/// Refuses options that are given for each command, but not for all of them.
+fn check_counts(arguments: &AbArgs) -> Result<(), Error> {
+    let commands = arguments.commands.len();
+    if arguments.names.len() > commands {
+        let message = format!("{} names for {commands} commands", arguments.names.len());
+        return Err(Error::refused(message, "give one `--name` for each command, in their order"));
+    }
+    let prepares = arguments.prepare.len();
+    if prepares > 1 && prepares != commands {
+        let message = format!("{prepares} times `--prepare` for {commands} commands");
+        return Err(Error::refused(message, "give it once for all of them, or once for each, in their order"));
+    }
+    Ok(())
+}
+
+/// Runs what is to be run at the end, in the shell.
+fn clean_up(command: &str, ui: &Ui) -> Result<(), Error> {
+    ui.labelled("cleanup", command);
+    let mut shell = Command::new("sh");
+    let started = shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let status = started.map_err(|source| Error::attempt("cannot start `sh` for --cleanup", source))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Error::refused(format!("`--cleanup {command}` failed, {status}"), "run it by hand")),
+    }
+}
+
+fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Scratch::remove_left(&runtime::cache_folder());
     let interrupts = &super::interrupts()?;
     let here = absolute(Path::new(""), Path::new("."));
@@ -91,24 +122,28 @@ pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Ok(code)
 }
 
-/// The specification that the arguments stand for, as seen from a folder, if its file is not to lie here.
-fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> String {
+/// The specification that the arguments stand for; `cwd` is where commands run, if that is not the folder of its file.
+fn specification(name: &str, cwd: Option<&Path>, arguments: &AbArgs) -> String {
+    // One for all stands beside the commands.
+    let of_each = if arguments.prepare.len() > 1 { arguments.prepare.as_slice() } else { &[] };
+    let of_all = arguments.prepare.first().filter(|_| of_each.is_empty());
     let mut text = format!("name: {}\ncommands:\n", scalar(name));
     for (index, command) in arguments.commands.iter().enumerate() {
         let mut keys: Vec<String> =
             arguments.names.get(index).iter().map(|name| format!("name: {}", scalar(name))).collect();
         keys.push(format!("run: {}", scalar(command)));
         keys.extend(arguments.shell.then(|| "shell: true".to_owned()));
+        keys.extend(of_each.get(index).map(|prepare| format!("prepare: {}", scalar(prepare))));
+        keys.extend(arguments.ignore_failure.then(|| "exit_codes: any".to_owned()));
         text.push_str(&match keys.as_slice() {
             [_] => format!("  - {}\n", scalar(command)),
             keys => format!("  - {{ {} }}\n", keys.join(", ")),
         });
     }
-    let cwd = folder.map(|folder| init::path_from(folder, &absolute(Path::new(""), Path::new("."))));
     let cwd = cwd.map(|cwd| cwd.to_string_lossy().into_owned()).filter(|cwd| !cwd.is_empty());
-    let settings =
-        [("cwd", &cwd), ("setup", &arguments.setup), ("prepare", &arguments.prepare), ("stdout", &arguments.stdout)];
-    settings.iter().filter_map(|(key, value)| Some((key, value.as_ref()?))).for_each(|(key, value)| {
+    let (setup, stdout) = (arguments.setup.as_ref(), arguments.stdout.as_ref());
+    let settings = [("cwd", cwd.as_ref()), ("setup", setup), ("prepare", of_all), ("stdout", stdout)];
+    settings.iter().filter_map(|(key, value)| Some((key, (*value)?))).for_each(|(key, value)| {
         text.push_str(&format!("{key}: {}\n", scalar(value)));
     });
     text.push_str(&match (arguments.runs, arguments.budget) {
@@ -117,20 +152,33 @@ fn specification(name: &str, folder: Option<&Path>, arguments: &AbArgs) -> Strin
         (None, None) => String::new(),
     });
     text.extend(arguments.budget.map(|budget| format!("budget: {budget}\n")));
+    let warmup = arguments.warmup.map(|count| format!("measure: {{ warmup: {{ mode: samples, count: {count} }} }}\n"));
+    text.extend(warmup);
     text
 }
 
-/// Writes the specification into a file that is not there.
+/// Writes the specification into a file that is not there, or to standard output.
 fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let path = absolute(Path::new(""), file);
+    let here = absolute(Path::new(""), Path::new("."));
+    let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
+    let to_stdout = file == Path::new("-");
+    let path = if to_stdout { here.join("ab.yaml") } else { absolute(Path::new(""), file) };
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = name::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-    let text = specification(if name.is_empty() { "ab" } else { &name }, Some(folder), arguments) + GATE;
-    // A folder that is made now holds nothing that could be wrong.
-    std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
-    specs::parse(file, &text, folder, &Overrides { set: arguments.set.clone(), ..Overrides::default() })?;
+    // Nobody knows where what is printed will lie.
+    let cwd = if to_stdout { here } else { init::path_from(folder, &here) };
+    let name = if name.is_empty() { "ab" } else { &name };
+    let text = specification(name, Some(cwd.as_path()), arguments) + GATE;
+    if !to_stdout {
+        // A folder that is made now holds nothing that could be wrong.
+        std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
+    }
+    specs::parse(file, &text, folder, &overrides)?;
     if !arguments.set.is_empty() {
         ui.note("`--set` is not written; put its keys into the file");
+    }
+    if to_stdout {
+        return print(ui, &text);
     }
     init::write_new(file, &text)?;
     ui.note(&format!("wrote {}", file.display()));
@@ -148,8 +196,10 @@ fn words(arguments: &AbArgs) -> String {
     let option = |name: &str, value: &dyn std::fmt::Display| format!("{name} {}", shell::word(&value.to_string()));
     let mut words: Vec<String> = Vec::new();
     words.extend(arguments.setup.as_ref().map(|it| option("--setup", it)));
-    words.extend(arguments.prepare.as_ref().map(|it| option("--prepare", it)));
+    words.extend(arguments.prepare.iter().map(|it| option("--prepare", it)));
     words.extend(arguments.stdout.as_ref().map(|it| option("--stdout", it)));
+    words.extend(arguments.warmup.as_ref().map(|it| option("--warmup", it)));
+    words.extend(arguments.ignore_failure.then(|| "--ignore-failure".to_owned()));
     words.extend(arguments.shell.then(|| "--shell".to_owned()));
     words.extend(arguments.runs.as_ref().map(|it| option("--runs", it)));
     words.extend(arguments.budget.as_ref().map(|it| option("--budget", it)));
@@ -182,6 +232,7 @@ fn proven(arguments: &AbArgs) -> Result<AbArgs, Error> {
     let mut proven = AbArgs { prove: true, ..arguments.clone() };
     proven.commands.truncate(1);
     proven.names.truncate(1);
+    proven.prepare.truncate(1);
     if proven.commands.is_empty() {
         proven.commands = vec![busy_loop()?];
         (proven.names, proven.shell) = (vec!["loop".to_owned()], true);
@@ -269,6 +320,18 @@ mod tests {
         );
         let loaded = spec::parse("ab", &text, Path::new("/"), &[]).expect("a valid spec");
         assert_eq!(loaded.experiment.models[0].command.as_ref().map(|it| it.words.len()), Some(3));
+        let of_hyperfine = AbArgs {
+            prepare: vec!["a".to_owned(), "b".to_owned()],
+            warmup: Some(3),
+            ignore_failure: true,
+            ..arguments(&["./a", "./b"])
+        };
+        assert_eq!(
+            specification("ab", None, &of_hyperfine),
+            "name: ab\ncommands:\n  - { run: ./a, prepare: a, exit_codes: any }\n  \
+             - { run: ./b, prepare: b, exit_codes: any }\nmeasure: { warmup: { mode: samples, count: 3 } }\n"
+        );
+        assert_eq!(words(&of_hyperfine), "--prepare a --prepare b --warmup 3 --ignore-failure ./a ./b");
         let limited = AbArgs { budget: Some("2m".parse().expect("a time")), ..arguments(&["./a"]) };
         let text = specification("ab", None, &limited);
         assert_eq!(text, "name: ab\ncommands:\n  - ./a\nruns: { min: 8, max: 512 }\nbudget: 2m\n");

@@ -1,4 +1,4 @@
-//! `perfrun explain`: what a code, a key or a metric means.
+//! `perfrun explain`: what a code, a key, a value, a metric or a term means.
 
 use super::print;
 use crate::ui::cli::ExplainArgs;
@@ -7,18 +7,26 @@ use crate::ui::{Ui, explain as words};
 use spec::explain::{self, UnknownWordError};
 
 pub(super) fn run(arguments: &ExplainArgs, ui: &Ui) -> Result<ExitCode, Error> {
-    let Some(word) = &arguments.word else {
+    if arguments.words.is_empty() {
         let topics = explain::topics();
-        return if arguments.json { super::print_json(ui, &topics) } else { print(ui, &words::list(ui, &topics)) };
-    };
-    let explanation = explain::explain(word).map_err(|unknown| refusal(&unknown))?;
-    if arguments.json { super::print_json(ui, &explanation) } else { print(ui, &words::describe(ui, &explanation)) }
+        return match (arguments.json, arguments.all) {
+            (true, _) => super::print_json(ui, &topics),
+            (false, true) => print(ui, &words::list(ui, &topics)),
+            (false, false) => print(ui, &words::overview(ui, &topics)),
+        };
+    }
+    let meanings = explain::meanings(&arguments.words.join(" ")).map_err(|unknown| refusal(&unknown))?;
+    if arguments.json {
+        return super::print_json(ui, &meanings[0]);
+    }
+    let texts: Vec<String> = meanings.iter().map(|meaning| words::describe(ui, meaning)).collect();
+    print(ui, &texts.join("\n"))
 }
 
 fn refusal(unknown: &UnknownWordError) -> Error {
     let near: Vec<String> = unknown.near.iter().map(|word| format!("`{word}`")).collect();
     let hint = match near.as_slice() {
-        [] => "`perfrun explain` lists everything that can be explained".to_owned(),
+        [] => "`perfrun explain --all` lists everything that can be explained".to_owned(),
         [some @ .., last] if !some.is_empty() => format!("did you mean {} or {last}?", some.join(", ")),
         [only, ..] => format!("did you mean {only}?"),
     };

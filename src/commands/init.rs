@@ -276,7 +276,10 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
         let _ = writeln!(text, "inputs: {}", sizes.written(has_batches));
     }
     text + &match question {
-        Question::Precision => PRECISIONS.replace("VARIANTS", &precisions(models)),
+        Question::Precision => {
+            let variants = precisions(models);
+            PRECISIONS.replace("MORE", &more_variants(models, &variants)).replace("VARIANTS", &variants)
+        }
         Question::Look => format!("\nvariants: [{}]\n", looked_at(models, host::describe().default_threads() > 1)),
     }
 }
@@ -313,6 +316,15 @@ fn precisions(models: &[Model]) -> String {
     std::iter::once(entry).chain(others).collect::<Vec<_>>().join(", ")
 }
 
+/// A line for more variants, in place of the one that is there; none for models that no more can be made of.
+fn more_variants(models: &[Model], variants: &str) -> String {
+    if are_quantized(models) {
+        return String::new();
+    }
+    let (_, name) = as_stored(models);
+    format!("\n# variants: [{variants}, int4, {{ name: {name}-t1, threads: 1 }}]    # 4-bit weights, one thread")
+}
+
 /// The variants of a first look. One thread is often faster for small models, and shows what int8 gains.
 fn looked_at(models: &[Model], has_threads: bool) -> String {
     let (entry, name) = as_stored(models);
@@ -329,7 +341,7 @@ fn looked_at(models: &[Model], has_threads: bool) -> String {
 /// What is compared, and how long it takes.
 const PRECISIONS: &str = "
 # What to compare; the first one is the baseline. perfrun converts the models itself.
-variants: [VARIANTS]
+variants: [VARIANTS]MORE
 
 devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
 runs: auto              # fresh processes for each cell: as many as the verdicts need
@@ -339,6 +351,14 @@ budget: 2m
 measure:
   warmup: { max_time: 500ms }
   stop: { max_time: 500ms }
+  # profile: true                        # where the time goes, by operator
+  # load: { clients: [1, 2, 4] }         # in place of `stop`: latency with several callers; or `{ rate: 50/s }`
+
+# Real data, for accuracy beside speed and for int8: `perfrun explain dataset`.
+# dataset: { file: data.npz, labels: labels, metrics: [top1] }
+
+# The question that the report answers: the best cell within bounds.
+# choose: { best: latency, within: [{ metric: peak_rss, max: 500MiB }] }
 ";
 
 /// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
@@ -447,6 +467,9 @@ mod tests {
         assert_eq!(precisions(&[half()]), "{ name: stored }, int8");
         assert_eq!(precisions(&[plain(), packed()]), "{ name: stored }, fp16, int8");
         assert_eq!(precisions(&[packed()]), "{ name: stored }, { name: stored-t1, threads: 1 }");
+        let more = "\n# variants: [fp32, int8, int4, { name: fp32-t1, threads: 1 }]    # 4-bit weights, one thread";
+        assert_eq!(more_variants(&[plain()], "fp32, int8"), more);
+        assert_eq!(more_variants(&[packed()], "{ name: stored }"), "");
         assert_eq!(stored(&[plain(), packed()]), ["net-2: stored (int4 weights: MatMulNBits)"]);
     }
 

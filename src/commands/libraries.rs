@@ -74,19 +74,45 @@ fn runtimes(
     if experiment.runtimes.is_empty() {
         return Ok(vec![Some(runtime::find_or_install(named, package(0).unwrap_or_default(), cache, tell)?)]);
     }
-    let is_usual = |entry: &Runtime| entry.version.is_none() && entry.path.is_none() && entry.program.is_none();
-    if let Some(path) = named.filter(|_| !experiment.runtimes.iter().any(is_usual)) {
-        return Err(Error::refused(
-            format!("--runtime {} conflicts with `runtimes` in the specification", path.display()),
-            "leave out --runtime, or add the library to `runtimes` by its `path`",
-        ));
-    }
+    named.map_or(Ok(()), |path| check_named(experiment, path))?;
     let library = |(index, entry): (usize, &Runtime)| match package(index) {
         Some(package) if is_usual(entry) => Ok(Some(runtime::find_or_install(named, package, cache, tell)?)),
         Some(package) if entry.program.is_none() => Ok(runtime::of_specification(entry, package, cache, tell)?),
         _ => Ok(None),
     };
     experiment.runtimes.iter().enumerate().map(library).collect()
+}
+
+/// Whether an entry of `runtimes` is the library that would be used without any.
+fn is_usual(entry: &Runtime) -> bool {
+    entry.version.is_none() && entry.path.is_none() && entry.program.is_none()
+}
+
+/// Refuses a library of the command line where the specification names all that it opens.
+fn check_named(experiment: &Experiment, path: &Path) -> Result<(), Error> {
+    if experiment.runtimes.is_empty() || experiment.runtimes.iter().any(is_usual) {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!("--runtime {} conflicts with `runtimes` in the specification", path.display()),
+        "leave out --runtime, or add the library to `runtimes` by its `path`",
+    ))
+}
+
+/// Says which library `--runtime` names; nothing is opened, and nothing where no cell opens any.
+///
+/// # Errors
+///
+/// As in a run: one that is not there, and one where the specification names its own.
+pub(super) fn tell_named(experiment: &Experiment, path: &Path, ui: &Ui) -> Result<(), Error> {
+    if backend::of(&experiment.backend).library().is_none() {
+        return Ok(());
+    }
+    check_named(experiment, path)?;
+    if let Some(library) = runtime::find(Some(path), &runtime::cache_folder())? {
+        ui.labelled("runtime", &library.to_string());
+    }
+    Ok(())
 }
 
 /// The package that the devices of a runtime's cells need, one for all of them, so that a comparison of devices is one of

@@ -215,7 +215,7 @@ fn confirmed(what: &str, ui: &Ui) -> Result<bool, Error> {
             "add --yes to remove them without asking",
         ));
     }
-    ui.note(&format!("remove {what}? [y/N]"));
+    ui.ask(&format!("remove {what}? [y/N]"));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|source| Error::attempt("cannot read standard input", source))?;

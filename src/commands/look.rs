@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::init::{self, Question};
-use super::{run, specs};
+use super::{run, specs, verify};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
@@ -35,7 +35,10 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let name = init::experiment_name(&models);
     // Room for what stands behind it; names are ASCII.
     let name = format!("{}-look", &name[..name.len().min(56)]);
-    let text = init::specification(&name, &models, None, Question::Look);
+    let mut text = init::specification(&name, &models, None, Question::Look);
+    if !names_devices(&arguments.overrides) && verify::present(GPU).is_ok() {
+        text.push_str(&with_gpu(&text, models.len()));
+    }
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
     // What messages call the text: there is no file. The record lies where perfrun runs, not where the models do.
     let shown = PathBuf::from(words(&arguments.specs));
@@ -50,15 +53,40 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
         ui.labelled("inputs", &line);
     }
     let quick = RunArgs { overrides, ..arguments.clone() };
-    // A load is what was asked for, and no part of a whole.
+    // A load and devices are what was asked for, and no part of a whole.
     let mut narrowed = arguments.overrides.clone();
-    narrowed.set.retain(|change| !change.starts_with("measure.load."));
+    narrowed.set.retain(|change| !change.starts_with("measure.load.") && !change.starts_with(DEVICES));
     let restrictions = specs::restrictions(&narrowed);
     let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
     if !arguments.dry_run {
         ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));
     }
     Ok(code)
+}
+
+/// The GPU that is looked at unasked, where it is.
+const GPU: &str = "cuda";
+
+/// How a change of the devices begins.
+const DEVICES: &str = "devices=";
+
+fn names_devices(overrides: &Overrides) -> bool {
+    overrides.set.iter().any(|change| change.starts_with(DEVICES))
+}
+
+/// What a GPU adds to the text of a look: one model is compared over both devices, and threads of the CPU are no matter on
+/// the GPU.
+fn with_gpu(text: &str, models: usize) -> String {
+    let mut more = format!("devices: [cpu, {GPU}]\n");
+    if models == 1 {
+        more.push_str("compare: { baseline: { variant: ");
+        more.push_str(if text.contains("name: stored }") { "stored" } else { "fp32" });
+        more.push_str(", device: cpu } }\n");
+    }
+    if text.contains("-t1, ") {
+        more.push_str("matrix: { exclude: [{ variant: \"*-t1\", device: \"cuda:0\" }] }\n");
+    }
+    more
 }
 
 /// The sizes that dimensions got which a model leaves open, `batch 1, sequence 128`, for each model where they differ.
@@ -84,4 +112,35 @@ fn sizes(experiment: &Experiment) -> Vec<String> {
 /// The models as they were typed.
 fn words(specs: &[PathBuf]) -> String {
     specs.iter().map(|word| shell::word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cells of a look with a GPU, by their paths.
+    fn cells(models: &str, variants: &str) -> Vec<String> {
+        let text = format!("backend: mock\nmodels: {models}\nvariants: [{variants}]\n");
+        let text = format!("{text}{}", with_gpu(&text, models.matches(',').count() + 1));
+        let loaded = spec::parse("look", &text, Path::new("/"), &[]).expect("a valid spec");
+        let plan = plan::expand(&loaded.experiment).expect("a plan");
+        plan.cells.iter().map(|cell| plan.path(cell)).collect()
+    }
+
+    #[test]
+    fn a_gpu_is_looked_at_with_every_variant_but_those_of_fewer_threads() {
+        let both = cells("[m]", "fp32, int8, { name: fp32-t1, threads: 1 }, { name: int8-t1, threads: 1 }");
+        let on = |device: &str| both.iter().filter(|path| path.ends_with(device)).count();
+        assert_eq!((on("/cpu"), on("/cuda:0")), (4, 2), "{both:?}");
+        assert_eq!(cells("[m]", "{ name: stored }").len(), 2);
+        assert_eq!(cells("[m, n]", "fp32").len(), 4);
+    }
+
+    #[test]
+    fn devices_of_the_command_line_stand_in_place_of_the_gpu() {
+        let set = |change: &str| Overrides { set: vec![change.to_owned()], ..Overrides::default() };
+        assert!(names_devices(&set("devices=[cuda]")) && !names_devices(&set("runs=3")));
+        let asked = RunArgs { devices: vec!["cpu".to_owned(), "cuda:1".to_owned()], ..RunArgs::default() };
+        assert_eq!(asked.with_changes().overrides.set, ["devices=[cpu, cuda:1]"]);
+    }
 }

@@ -62,7 +62,8 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
     }
     match command {
         Command::Run(arguments) => {
-            let arguments = arguments.with_load();
+            arguments.devices.iter().try_for_each(|device| verify::present(device).map(drop))?;
+            let arguments = arguments.with_changes();
             if look::is_asked(&arguments) { look::run(&arguments, ui) } else { run::run(&arguments, ui) }
         }
         Command::Ab(arguments) => ab::run(&arguments, ui),

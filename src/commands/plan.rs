@@ -3,7 +3,7 @@
 use super::forecast::forecasts;
 use super::shards::Division;
 use super::validate::check_runs;
-use super::{print, print_json, records, specs};
+use super::{libraries, print, print_json, records, specs};
 use crate::run::prepare;
 use crate::ui::cli::PlanArgs;
 use crate::ui::error::{Error, ExitCode};
@@ -27,6 +27,9 @@ pub(super) fn run(arguments: &PlanArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let mut prepared = prepare(&loaded.experiment)?;
     specs::tell_unusual(&prepared, ui);
     specs::select(&mut prepared, &loaded, &arguments.overrides)?;
+    if let Some(path) = &arguments.runtime {
+        libraries::tell_named(&loaded.experiment, path, ui)?;
+    }
     if arguments.json {
         return print_json(ui, &prepared.plan);
     }

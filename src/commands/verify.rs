@@ -11,6 +11,7 @@ use crate::ui::Ui;
 use crate::ui::cli::DoctorArgs;
 use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
+use base::machine::kernel::Kernel;
 use device::Monitors;
 use experiment::{Device, Package, Provider, Supply};
 use prepare::runtime::{self, Library, Progress};
@@ -31,12 +32,7 @@ struct Verified {
 
 pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let interrupts = super::interrupts()?;
-    let device = spec::device(device).map_err(|(message, hint)| {
-        Error::refused(message, hint.unwrap_or_else(|| "`perfrun doctor` lists the devices".to_owned()))
-    })?;
-    if let Some(absence) = why_not(&device, &base::machine::kernel::Kernel::here()) {
-        return Err(Error::refused(absence.reason, absence.remedy.unwrap_or_else(|| needs(&device))));
-    }
+    let device = present(device)?;
     let (library, plugin) = libraries(&device, arguments, ui)?;
     let Some(_turn) = admission::lock("doctor --verify", false, &interrupts, ui)? else {
         return Ok(ExitCode::Interrupted);
@@ -88,6 +84,21 @@ pub(super) fn run(device: &str, arguments: &DoctorArgs, ui: &Ui) -> Result<ExitC
         false => print(ui, &table(&verified))?,
     };
     Ok(code)
+}
+
+/// The device of that name.
+///
+/// # Errors
+///
+/// A name that no provider has, and a device that the kernel shows not to be there.
+pub(super) fn present(name: &str) -> Result<Device, Error> {
+    let device = spec::device(name).map_err(|(message, hint)| {
+        Error::refused(message, hint.unwrap_or_else(|| "`perfrun doctor` lists the devices".to_owned()))
+    })?;
+    match why_not(&device, &Kernel::here()) {
+        Some(absence) => Err(Error::refused(absence.reason, absence.remedy.unwrap_or_else(|| needs(&device)))),
+        None => Ok(device),
+    }
 }
 
 fn needs(device: &Device) -> String {

@@ -7,6 +7,7 @@ mod metric;
 mod models;
 mod parse;
 mod records;
+mod screen;
 mod submit;
 
 pub use ab::AbArgs;
@@ -16,13 +17,14 @@ pub use metric::{MarginArgument, MetricArgument};
 pub use models::{ConvertArgs, InspectArgs, Size, TargetDevice, ZooAction, ZooArgs};
 pub use parse::{Said, parse};
 pub use records::{CleanArgs, ExportArgs, ImportArgs, ListArgs, MergeArgs, ReproduceArgs, Shard};
+pub use screen::{Color, ScreenArgs, color};
 pub use submit::{Engine, NodeTypes, SubmitArgs};
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::ui::error::exit_codes_help;
 use base::quantity::{Nanos, Ratio};
@@ -43,9 +45,9 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// Log each step to standard error, with paths and times; `-vv` adds messages to and from workers and git.
-    #[arg(short, long, action = ArgAction::Count, global = true)]
-    pub verbose: u8,
+    /// What is shown, and how.
+    #[command(flatten)]
+    pub screen: ScreenArgs,
 }
 
 fn after_help() -> String {
@@ -119,7 +121,7 @@ pub enum Command {
     Calibrate(CalibrateArgs),
     /// Show what this machine offers and what would disturb a measurement.
     Doctor(DoctorArgs),
-    /// Explain a warning code, a key of the specification, a metric or a term of the report.
+    /// Explain a warning code, a key or value of the specification, a metric or a term of the report.
     Explain(ExplainArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
@@ -170,6 +172,9 @@ pub struct RunArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
+    /// A device, in place of those of the specification: `--device cuda`, as `perfrun doctor` lists them; can be repeated.
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub devices: Vec<String>,
     /// Put the models under a load: queries a second, or `largest`, the largest rate that keeps `--p99`. A quick look predicts that
     /// from service times.
     #[arg(long, value_name = "RATE")]
@@ -178,7 +183,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
     /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
-    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "rate", "dry_run"])]
+    #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "devices", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// For schedulers that start a job again: resume this machine's unfinished record of the same selection, and measure
     /// nothing where a complete one is there.
@@ -188,7 +193,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Folder for the report [default: `reports/<experiment>/`].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files to write; results.json is always included.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
@@ -224,8 +229,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The same with the load as changes to the specification.
-    pub(crate) fn with_load(mut self) -> Self {
+    /// The same with the devices and the load as changes to the specification.
+    pub(crate) fn with_changes(mut self) -> Self {
+        let devices = (!self.devices.is_empty()).then(|| format!("devices=[{}]", self.devices.join(", ")));
+        self.overrides.set.extend(devices);
         let load = [("rate", self.rate.take()), ("bound.p99", self.p99.take())];
         let changes = load.into_iter().filter_map(|(key, value)| Some(format!("measure.load.{key}={}", value?)));
         self.overrides.set.extend(changes);
@@ -283,6 +290,9 @@ pub struct PlanArgs {
     /// Also show how many cells each of N shards measures, and for how long, as `perfrun submit` divides the matrix.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), conflicts_with_all = ["shard", "json"])]
     pub shards: Option<u32>,
+    /// The ONNX Runtime library, as in `run`; it is found, and not opened.
+    #[arg(long, value_name = "PATH", conflicts_with = "pilot")]
+    pub runtime: Option<PathBuf>,
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
@@ -298,7 +308,7 @@ pub struct ReportArgs {
     #[arg(value_name = "RECORD", help = help_of_record())]
     pub record: PathBuf,
     /// Folder for the report [default: the record's folder].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = default_formats(), value_parser = formats())]
@@ -418,9 +428,13 @@ pub struct DoctorArgs {
 /// Arguments of `explain`.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a metric (`latency`) or a term (`undecided`); lists all of them if omitted.
+    /// A code (`W_STEAL`), a key (`measure.warmup.min_time`), a value of one (`int4`), a metric (`latency`) or a term
+    /// (`bound by`); says what there is if omitted.
     #[arg(value_name = "WORD")]
-    pub word: Option<String>,
+    pub words: Vec<String>,
+    /// List every word.
+    #[arg(long, conflicts_with = "words")]
+    pub all: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,6 @@
 //! Explanations as text.
 
-use super::Ui;
+use super::{LABEL_WIDTH, Ui};
 use base::code::{Code, Severity};
 use spec::explain::{Explanation, Key, MetricText, Topics};
 
@@ -16,6 +16,9 @@ pub fn describe(ui: &Ui, explanation: &Explanation) -> String {
         Explanation::Key(key) => describe_key(ui, key),
         Explanation::Metric(metric) => describe_metric(ui, metric),
         Explanation::Word(word) => format!("{}\n{}", word.word, ui.labelled_text("meaning", &word.meaning)),
+        Explanation::Value(value) => {
+            format!("{} (value of {})\n{}", value.value, value.key, ui.labelled_text("meaning", &value.meaning))
+        }
     }
 }
 
@@ -63,6 +66,52 @@ fn capital(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
+/// What kinds of words can be explained, with as many of each as a terminal of 24 lines has room for.
+pub fn overview(ui: &Ui, topics: &Topics) -> String {
+    let mut text = String::from("`perfrun explain WORD` says what a word means; `--all` lists every word.\n\n");
+    let mut keys = topics.keys.clone();
+    // Those of the top lead to the others.
+    keys.sort_by_key(|key| key.matches('.').count());
+    // Those of variants come last, and are the most used.
+    let values: Vec<&str> = topics.values.iter().rev().map(String::as_str).collect();
+    let groups = [
+        ("codes", 2, topics.codes.clone()),
+        ("metrics", 3, topics.metrics.clone()),
+        ("machine", 2, topics.environment.clone()),
+        ("terms", 3, texts(&topics.words)),
+        ("keys", 6, texts(&keys)),
+        ("values", 2, values),
+    ];
+    for (label, rows, words) in groups {
+        text.push_str(&ui.labelled_text(label, &as_many(&words, rows * row(ui))));
+    }
+    text + "\n" + &ui.labelled_text("such as", "`perfrun explain W_STEAL`, or `measure.stop`, `int4`, `bound by`")
+}
+
+fn texts(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// Letters that fit into a row whatever word comes next.
+fn row(ui: &Ui) -> usize {
+    /// Longer than all but a few words.
+    const WORD: usize = 20;
+    ui.width().saturating_sub(LABEL_WIDTH + WORD).max(WORD)
+}
+
+/// As many of the words as have room, and how many others there are.
+fn as_many(words: &[&str], room: usize) -> String {
+    let mut text = String::new();
+    for (index, word) in words.iter().enumerate() {
+        let others = format!("... {} more", words.len() - index);
+        if text.len() + word.len() + others.len() > room {
+            return text + &others;
+        }
+        text.push_str(&format!("{word}  "));
+    }
+    text.trim_end().to_owned()
+}
+
 /// Everything that can be explained.
 pub fn list(ui: &Ui, topics: &Topics) -> String {
     let mut text = String::from("`perfrun explain WORD` explains one of these.\n");
@@ -76,7 +125,26 @@ pub fn list(ui: &Ui, topics: &Topics) -> String {
     }
     say("metrics", &topics.metrics);
     say("metrics of the machine during a run", &topics.environment);
-    say("terms of reports", &topics.words.iter().map(String::as_str).collect::<Vec<_>>());
-    say("keys of a specification", &topics.keys.iter().map(String::as_str).collect::<Vec<_>>());
+    say("terms of reports", &texts(&topics.words));
+    say("keys of a specification", &texts(&topics.keys));
+    say("values of keys", &texts(&topics.values));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_fit_a_screen() {
+        for width in [80, 120] {
+            let ui = Ui { width, ..Ui::detect() };
+            let text = overview(&ui, &spec::explain::topics());
+            assert!(text.lines().count() < 24, "{text}");
+            assert!(text.lines().all(|line| line.len() <= width), "{text}");
+            for said in ["codes", "E_AA_FAILED", "latency", "variants", "fp16", " more"] {
+                assert!(text.contains(said), "{said} in\n{text}");
+            }
+        }
+    }
 }

@@ -310,6 +310,9 @@ impl<'a> Live<'a> {
             }
             return;
         }
+        if !self.ui.shows_progress() {
+            return;
+        }
         let mut text = format!("{place}   {} runs done", count(Outcome::Completed));
         for (outcome, word) in [(Outcome::Failed, "failed"), (Outcome::NotRun, "not run")] {
             let number = count(outcome);

@@ -22,11 +22,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anstream::AutoStream;
+use anstream::{AutoStream, ColorChoice};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use unicode_width::UnicodeWidthStr;
 
-use crate::ui::cli::Said;
+use crate::ui::cli::{Color, Said, ScreenArgs};
 use crate::ui::error::ExitCode;
 use base::printable::{PrintableJson, printable};
 
@@ -35,6 +35,10 @@ use base::printable::{PrintableJson, printable};
 pub struct Ui {
     terminal: bool,
     width: usize,
+    /// Only results, warnings and errors.
+    quiet: bool,
+    /// Whether progress is shown, in a bar or in lines.
+    progress: bool,
 }
 
 /// Folders and how they are named, of this process: what ends a command is told after the command has ended.
@@ -51,13 +55,29 @@ impl Ui {
     pub fn detect() -> Self {
         let terminal = io::stderr().is_terminal();
         let columns = console_width().filter(|_| terminal || io::stdout().is_terminal());
-        Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40) }
+        Ui { terminal, width: columns.unwrap_or(PLAIN_WIDTH).max(40), quiet: false, progress: true }
     }
 
-    /// The same, which tells so much more: `-v`, `-vv`. Progress is then in lines, between which the others stand.
-    pub fn verbose(self, verbosity: u8) -> Self {
-        verbose::install(self, verbosity);
-        Ui { terminal: self.terminal && verbosity == 0, ..self }
+    /// The same, which shows what the options ask for. With `-v` progress is in lines, between which the others stand.
+    pub fn showing(self, options: &ScreenArgs) -> Self {
+        verbose::install(self, options.verbose);
+        let progress = !options.quiet && !options.no_progress;
+        Ui { terminal: self.terminal && options.verbose == 0 && progress, quiet: options.quiet, progress, ..self }
+    }
+
+    /// The same, with colour from now on where it is wanted.
+    pub fn coloured(self, color: Color) -> Self {
+        match color {
+            Color::Auto => {}
+            Color::Always => ColorChoice::Always.write_global(),
+            Color::Never => ColorChoice::Never.write_global(),
+        }
+        self
+    }
+
+    /// Whether lines say how far a measurement is.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress
     }
 
     /// Whether progress may be redrawn.
@@ -103,8 +123,17 @@ impl Ui {
         }
     }
 
-    /// Writes one line about the work to standard error; there is nobody to tell if that fails.
+    /// Writes one line about the work to standard error; there is nobody to tell if that fails. With `-q` only those of
+    /// which a result may depend.
     pub fn note(&self, line: &str) {
+        const KEPT: [&str; 3] = ["warning", "left out", "missing"];
+        if !self.quiet || KEPT.iter().any(|word| line.starts_with(word)) {
+            self.ask(line);
+        }
+    }
+
+    /// As [`Ui::note`], of a question, which is always shown.
+    pub(crate) fn ask(&self, line: &str) {
         self.styled_note(&printable(line));
     }
 

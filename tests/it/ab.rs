@@ -188,6 +188,37 @@ fn ab_is_a_specification_that_can_be_kept() {
 }
 
 #[test]
+fn ab_prints_its_specification() {
+    let place = Workplace::new();
+    let done = place.run(&["ab", "true", "false", "-w", "2", "--export-spec", "-"]).expect_code(0);
+    assert!(done.stdout.starts_with("name: ab\ncommands:\n") && done.stdout.contains("count: 2"), "{}", done.stdout);
+    place.write("kept/ab.yaml", &done.stdout);
+    place.run(&["validate", "kept/ab.yaml"]).expect_code(0);
+    assert!(!place.path("-").exists());
+}
+
+#[test]
+fn ab_has_the_options_of_hyperfine() {
+    let place = Workplace::new();
+    let few = ["--runs", "2", "--set", "measure.stop.count=2", "--set", "compare.aa=off"];
+    let ab = |arguments: &[&str]| place.run(&[&["ab"], &few[..], arguments].concat());
+    let prepare = ["--prepare", "touch first", "-p", "touch second", "--cleanup", "touch cleaned"];
+    ab(&[&prepare[..], &["--ignore-failure", "--warmup", "2", "--command-name", "no", "false", "true"]].concat())
+        .expect_code(0);
+    for made in ["first", "second", "cleaned"] {
+        assert!(place.path(made).is_file(), "{made}");
+    }
+    // What failed is cleaned up too, and a cleanup that fails is told.
+    fs::remove_file(place.path("cleaned")).unwrap();
+    ab(&["-c", "touch cleaned", "false", "true"]).expect_code(3);
+    assert!(place.path("cleaned").is_file());
+    let failed = ab(&["-c", "exit 4", "true", "true"]).expect_code(2).stderr;
+    assert!(failed.contains("`--cleanup exit 4` failed"), "{failed}");
+    let two = ab(&["-p", "a", "-p", "b", "true"]).expect_code(2).stderr;
+    assert!(two.contains("2 times `--prepare` for 1 commands"), "{two}");
+}
+
+#[test]
 fn ab_compares_and_writes_nothing_but_its_record() {
     let place = Workplace::new();
     let set = ["--set", "measure.stop={ mode: samples, count: 2 }", "--set", "compare.aa=off"];

@@ -1,5 +1,7 @@
 //! Whole interactions: status, standard output, standard error; bad input above all.
 
+use base::quantity::Nanos;
+use experiment::{Stop, Warmup};
 use record::FORMAT;
 
 use crate::support::{Workplace, check_snapshot};
@@ -42,6 +44,46 @@ fn verbose_tells_what_was_found_and_started_and_changes_no_data() {
     for said in [" did `measure` in ", "rev-parse --show-toplevel"] {
         assert!(all.contains(said), "{said} in\n{all}");
     }
+}
+
+#[test]
+fn quiet_shows_results_alone_and_no_progress_no_blocks() {
+    let place = Workplace::with_spec(SMALL);
+    let all = place.run(&["x.yaml"]).expect_code(0);
+    assert!(all.stderr.contains("running    block 1 of 2"), "{}", all.stderr);
+    let quiet = place.run(&["-q", "x.yaml"]).expect_code(0);
+    assert_eq!((quiet.stdout, quiet.stderr.as_str()), (all.stdout, ""));
+    let plain = place.run(&["x.yaml", "--no-progress"]).expect_code(0).stderr;
+    assert!(plain.contains("machine ") && !plain.contains("running    block"), "{plain}");
+    // What is wrong is told, and every command takes the options.
+    assert!(!place.run(&["plan", "none.yaml", "--quiet"]).expect_code(2).stderr.is_empty());
+    for arguments in [&["list", "-q"][..], &["explain", "int4", "--no-progress"], &["--color", "never", "doctor"]] {
+        place.run(arguments).expect_code(0);
+    }
+    place.run(&["list", "--color", "often"]).expect_code(2);
+}
+
+#[test]
+fn colour_is_an_option_of_every_command() {
+    let place = Workplace::new();
+    let shown = |color: &str, arguments: &[&str]| {
+        let output = place.command(&[arguments, &["--color", color]].concat()).env_remove("NO_COLOR").output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for arguments in [&["plan", "none.yaml"][..], &["--help"], &["run", "--nonsense"]] {
+        assert!(shown("always", arguments).contains('\u{1b}'), "{arguments:?}");
+        assert!(!shown("never", arguments).contains('\u{1b}'), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_plan_takes_the_library_of_a_run() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let spec = format!("models: {model}\ninputs: {{ batch: 1 }}\n");
+    check(&spec, &["plan", "x.yaml", "--runtime", "nothing.so"], 2, "nothing.so");
+    let own = format!("{spec}runtimes: [\"1.30.0\"]\n");
+    check(&own, &["plan", "x.yaml", "--runtime", "nothing.so"], 2, "conflicts with `runtimes`");
+    Workplace::with_spec(SMALL).run(&["plan", "x.yaml", "--runtime", "nothing.so"]).expect_code(0);
 }
 
 #[test]
@@ -125,6 +167,17 @@ fn ten_million_cells_are_refused() {
 }
 
 #[test]
+fn a_key_of_one_mode_sets_that_mode() {
+    let place = Workplace::with_spec(SMALL);
+    place.run(&["x.yaml", "--set", "measure.warmup.count=3", "--set", "measure.stop.time=20ms"]).expect_code(0);
+    let measure = place.record("x").manifest.experiment.measure;
+    assert!(matches!(measure.stop, Stop::Time { time, .. } if time == Nanos::from_millis(20)), "{:?}", measure.stop);
+    assert_eq!(measure.warmup, Warmup::Samples { count: 3 });
+    let twice = ["plan", "x.yaml", "--set", "measure.stop.time=2s", "--set", "measure.stop.count=3"];
+    check(SMALL, &twice, 2, "is only valid with `mode: samples`");
+}
+
+#[test]
 fn an_unknown_key_of_set_is_refused() {
     check(SMALL, &["x.yaml", "--set", "measure.warmups.min_time=1s"], 2, "did you mean `warmup`");
     check(SMALL, &["x.yaml", "--set", "variants.none.threads=1"], 2, "--set");
@@ -168,7 +221,7 @@ fn a_newer_record_is_refused_and_a_damaged_one_named() {
     assert!(done.stderr.contains("has format 99"), "{}", done.stderr);
     std::fs::write(&path, "{ \"format\": 1 }").unwrap();
     let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
-    assert!(done.stderr.contains("is damaged"), "{}", done.stderr);
+    assert!(done.stderr.contains("is of a format that is no longer read: format 1"), "{}", done.stderr);
     std::fs::write(&path, text).unwrap();
     std::fs::write(folder.join("samples.parquet"), "not parquet").unwrap();
     let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
@@ -192,6 +245,22 @@ fn absent_devices_are_skipped_or_required() {
     assert!(plan.stdout.contains("cuda:0"), "{}", plan.stdout);
     let done = place.run(&["x.yaml", "--require-devices"]).expect_code(2);
     assert!(done.stderr.contains("--require-devices"), "{}", done.stderr);
+}
+
+#[test]
+fn devices_are_named_on_the_command_line() {
+    let place = Workplace::with_spec(SMALL);
+    place.run(&["x.yaml", "--device", "cpu"]).expect_code(0);
+    assert_eq!(place.record("x").manifest.restrictions, ["--set devices=[cpu]"]);
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    for measured in ["x.yaml", model] {
+        let refused = place.run(&[measured, "--device", "cpu", "--device", "cuda"]).expect_code(2);
+        assert!(refused.stderr.contains("cuda:0: no NVIDIA driver here"), "{}", refused.stderr);
+    }
+    let unknown = place.run(&[model, "--device", "gpu"]).expect_code(2);
+    assert!(unknown.stderr.contains("unknown device `gpu`"), "{}", unknown.stderr);
+    let plan = place.run(&[model, "--device", "cpu", "--dry-run"]).expect_code(0);
+    assert!(plan.stdout.contains("x 1 device "), "{}", plan.stdout);
 }
 
 #[test]
@@ -223,6 +292,28 @@ fn init_writes_a_specification_that_is_valid_and_never_overwrites() {
     assert_eq!(text, place.read("experiments/models.yaml"));
     let printed = place.run(&["init", models, "-o", "-"]).expect_code(0);
     assert!(printed.stdout.contains("path: /"), "{}", printed.stdout);
+}
+
+/// What stands in comments is valid without the sign before it.
+#[test]
+fn init_leads_to_more_of_a_specification() {
+    let place = Workplace::new();
+    let text = place.run(&["init", "zoo:bert_tiny", "-o", "-"]).expect_code(0).stdout;
+    let variants = text.lines().find(|line| line.starts_with("variants: ")).unwrap();
+    let stop = "  stop: { max_time: 500ms }\n";
+    let with = |key: &str, without: &str| {
+        let commented = format!("# {key}: ");
+        assert!(text.contains(&commented), "{key} in\n{text}");
+        place.write("x.yaml", &text.replace(&commented, &format!("{key}: ")).replacen(without, "", 1));
+        place.run(&["validate", "x.yaml"])
+    };
+    with("variants", &format!("{variants}\n")).expect_code(0);
+    with("profile", "").expect_code(0);
+    with("load", stop).expect_code(0);
+    with("choose", "").expect_code(0);
+    let dataset = with("dataset", "").expect_code(2).stderr;
+    assert!(dataset.contains("has 1 problem") && dataset.contains("there is no file `data.npz`"), "{dataset}");
+    assert!(text.contains("int4, { name: fp32-t1, threads: 1 }"), "{text}");
 }
 
 #[test]
@@ -361,7 +452,21 @@ fn words_are_explained_and_unknown_ones_are_met_with_the_nearest() {
     assert!(explain("measure.warmup.min_time").contains("300ms"));
     assert!(explain("peak_rss").contains("peak_rss_bytes"));
     let list = place.run(&["explain"]).expect_code(0).stdout;
-    assert!(list.contains("E_AA_FAILED") && list.contains("variants.threads"), "{list}");
+    assert!(list.contains("E_AA_FAILED") && list.contains("perfrun explain W_STEAL"), "{list}");
+    let all = place.run(&["explain", "--all"]).expect_code(0).stdout;
+    assert!(all.contains("E_AA_FAILED") && all.contains("variants.threads") && all.contains("int4"), "{all}");
+    // Words of several parts need no quotes, and those of several meanings have all of them.
+    assert!(place.run(&["explain", "bound", "by"]).expect_code(0).stdout.contains("memory-bound"));
+    for (word, says) in [
+        ("int4", "int4 (value of variants.precision)"),
+        ("fp16", "half precision"),
+        ("labels", "dataset.labels (key"),
+        ("batch", "how many items"),
+        ("load", "measure.load (key"),
+        ("load", "load (metric"),
+    ] {
+        assert!(explain(word).contains(says), "{word}: {}", explain(word));
+    }
     let json: serde_json::Value =
         serde_json::from_str(&place.run(&["explain", "w_load", "--json"]).expect_code(0).stdout).unwrap();
     assert_eq!((json["kind"].as_str(), json["severity"].as_str()), (Some("code"), Some("warn")));

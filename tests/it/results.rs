@@ -11,6 +11,7 @@ use spec::explain::explain;
 
 use crate::check_it_yourself::{ask, python};
 use crate::need::need;
+use crate::site::git;
 use crate::support::Workplace;
 
 fn root() -> &'static Path {
@@ -109,9 +110,34 @@ fn what_is_no_results_file_is_told() {
     assert_eq!(message(r#"{ "format": 4 }"#), "r.json has format 4; this perfrun reads up to 3");
     assert!(message(r#"{ "format": 3 }"#).starts_with("r.json is damaged: missing field"));
     assert!(message(r#"{ "format": 2 }"#).starts_with("r.json is damaged: "));
-    assert!(message(r#"{ "format": 1 }"#).starts_with("r.json is damaged: "));
+    assert_eq!(message(r#"{ "format": 1 }"#), "r.json is of a format that is no longer read: format 1");
     for text in ["[]", "[1]", "[2]", "[3]", "2"] {
         assert!(message(text).starts_with("r.json is damaged: "), "{text}");
+    }
+}
+
+/// Whichever command reads a committed file of an old format says that it is old, not that it is damaged.
+#[test]
+fn every_command_says_that_a_format_is_no_longer_read() {
+    let place = Workplace::with_spec("backend: mock\nmodels: [m]\nruns: 2\n");
+    place.write("reports/x/results.json", r#"{ "format": 1, "experiment": "x" }"#);
+    git(&place, &["init", "-q", "-b", "main"]);
+    git(&place, &["add", "-A"]);
+    git(&place, &["commit", "-q", "-m", "one"]);
+    let commands: [&[&str]; 7] = [
+        &["diff"],
+        &["diff", "path:reports/x", "path:reports/x"],
+        &["history", "x"],
+        &["report", "reports/x"],
+        &["site", "out"],
+        &["reproduce", "reports/x/results.json"],
+        &["clean", "--yes"],
+    ];
+    for arguments in commands {
+        let done = place.run(arguments);
+        let said = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("is of a format that is no longer read: format 1"), "{arguments:?}: {said}");
+        assert!(!said.contains("damaged"), "{arguments:?}: {said}");
     }
 }
 

@@ -17,8 +17,13 @@ fn screen(quiet: bool) -> String {
     let place = Workplace::new();
     let spec = if quiet { SPEC.to_owned() } else { SPEC.replace("run_sd: 0.4%", BUSY) };
     place.write("experiments/precisions.yaml", &spec);
+    shown(&place, "experiments/precisions.yaml")
+}
+
+/// What perfrun shows there with these arguments.
+fn shown(place: &Workplace, arguments: &str) -> String {
     let perfrun = env!("CARGO_BIN_EXE_perfrun");
-    let typed = format!("stty cols 80 rows 24; {perfrun} experiments/precisions.yaml 2>/dev/null");
+    let typed = format!("stty cols 80 rows 24; {perfrun} {arguments} 2>/dev/null");
     let output = Command::new("script")
         .args(["-qec", &typed, "/dev/null"])
         .current_dir(place.root())
@@ -32,11 +37,15 @@ fn screen(quiet: bool) -> String {
 }
 
 fn check(name: &str, screen: &str) {
+    check_size(screen);
+    check_snapshot(&format!("screen_{name}"), &portable(screen));
+}
+
+fn check_size(screen: &str) {
     for line in screen.lines() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
     }
     assert!(screen.lines().count() <= 24, "{} lines:\n{screen}", screen.lines().count());
-    check_snapshot(&format!("screen_{name}"), &portable(screen));
 }
 
 /// How many cores a share of the processors is depends on the machine.
@@ -54,6 +63,11 @@ fn a_quiet_machine_fits_a_screen() {
 #[test]
 fn a_busy_machine_fits_a_screen() {
     check("busy", &screen(false));
+}
+
+#[test]
+fn what_can_be_explained_fits_a_screen() {
+    check_size(&shown(&Workplace::new(), "explain"));
 }
 
 /// Help, an error and a table with good news, on pipes.

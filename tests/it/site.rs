@@ -9,7 +9,8 @@ use crate::support::{Workplace, without_settings};
 const SPEC: &str = "name: x\ndescription: How fast is `one`?\nbackend: { mock: { run_sd: 0.5%, noise: 2% } }\nmodels: [one]\n\
 variants: [fp32, { name: int8, precision: int8, mock: { scale: 0.5 } }]\nruns: 5\nmeasure: { stop: { mode: samples, count: 50 } }\n";
 
-fn git(place: &Workplace, arguments: &[&str]) {
+/// Runs git in a place.
+pub(crate) fn git(place: &Workplace, arguments: &[&str]) {
     let author = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
     let mut git = Command::new("git");
     let git = without_settings(&mut git).args(author).args(arguments).current_dir(place.root());

@@ -57,7 +57,7 @@ fn overrides_are_told_what_is_wrong() {
         "variants.tuned.thread=1",
         "variants.fp32.threads=none",
         "measure.timeout=10",
-        "measure.warmup.count=3",
+        "measure.warmup={ mode: adaptive, count: 3 }",
         "devices=[cpu, gpu]",
         "inputs=[1",
         "matrix.exclude.model=mlp",
@@ -69,6 +69,19 @@ fn overrides_are_told_what_is_wrong() {
         "name=",
     ];
     check("spec_override", "x.yaml", text, &overrides);
+}
+
+#[test]
+fn precisions_of_other_tools_are_met_with_ours() {
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    let head = format!("models: {model}\ninputs: {{ batch: 1 }}\n");
+    for (word, ours) in [("float32", "fp32"), ("float16", "fp16"), ("bfloat16", "bf16"), ("Half", "fp16")] {
+        for variants in [format!("[{word}]"), format!("[{{ name: a, precision: {word} }}]")] {
+            let error = spec::parse("x.yaml", &format!("{head}variants: {variants}\n"), Path::new("/"), &[]);
+            let said = render(&error.expect_err("no precision of perfrun"));
+            assert!(said.contains(&format!("did you mean `{ours}`?")), "{variants}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -90,6 +90,9 @@ pub enum StoreError {
     #[error("{path} has format {found}; this perfrun reads up to {known}")]
     #[diagnostic(help("update perfrun"))]
     Newer { path: PathBuf, found: u64, known: u32 },
+    #[error("{path} is of a format that is no longer read: format {found}")]
+    #[diagnostic(help("measure it again, or read it with the version of perfrun that wrote it"))]
+    NoLongerRead { path: PathBuf, found: u64 },
 }
 
 impl StoreError {
@@ -104,7 +107,8 @@ impl StoreError {
             | StoreError::DamagedReport { path, .. }
             | StoreError::Inputs { path, .. }
             | StoreError::Conflict { path }
-            | StoreError::Newer { path, .. } => {
+            | StoreError::Newer { path, .. }
+            | StoreError::NoLongerRead { path, .. } => {
                 if let Ok(below) = path.strip_prefix(unpacked) {
                     *path = archive.join(below);
                 }
@@ -331,7 +335,7 @@ fn parse_versioned<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> R
         return Err(StoreError::Newer { path: path.to_owned(), found: versioned.format, known: FORMAT });
     }
     if versioned.format < u64::from(FORMAT) {
-        return Err(damaged(format!("format {} was never released and is no longer read", versioned.format)));
+        return Err(StoreError::NoLongerRead { path: path.to_owned(), found: versioned.format });
     }
     serde_json::from_str(text).map_err(|error| damaged(error.to_string()))
 }

@@ -1,14 +1,18 @@
-//! What a word of perfrun means: a code, a key of the specification, a metric, or a word of reports and screens.
+//! What a word of perfrun means: a code, a key of the specification or one of its values, a metric, or a word of reports
+//! and screens.
 //!
 //! Input: the word. Output: its explanation, from the table, the schema or the metrics that the program itself uses, and
 //! from the glossary, so that no explanation is written twice. Deliberately absent: layout.
 
 mod key;
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use base::code::{self, Code, CodeText};
 use base::metric::{Direction, ENVIRONMENT, Kind, METRICS, Metric, MetricReference, SPEEDUP, Statistic};
+use base::wording::distinct;
 use reading::nearest::nearest;
 
 pub use key::{Choice, Key, keys};
@@ -25,6 +29,19 @@ pub enum Explanation {
     Metric(MetricText),
     /// A word of the glossary.
     Word(Word),
+    /// A value that a key can have.
+    Value(ValueText),
+}
+
+/// A value in words: `int4` of `variants.precision`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ValueText {
+    /// As it is written in a specification.
+    pub value: String,
+    /// The key that can have it.
+    pub key: String,
+    /// What it says there.
+    pub meaning: String,
 }
 
 /// A word of reports and screens.
@@ -83,6 +100,8 @@ pub struct Topics {
     pub environment: Vec<&'static str>,
     /// Words of reports and screens.
     pub words: Vec<String>,
+    /// Values of keys that say something, such as `int4`.
+    pub values: Vec<String>,
 }
 
 /// A word that means nothing here.
@@ -97,44 +116,85 @@ pub struct UnknownWordError {
 /// Everything that can be explained.
 pub fn topics() -> Topics {
     let stems = |metrics: &'static [Metric]| metrics.iter().map(Metric::stem);
+    let keys = keys();
     Topics {
         codes: Code::ALL.iter().map(|code| code.name()).collect(),
-        keys: keys().into_iter().map(|key| key.path).collect(),
         metrics: stems(METRICS).chain([SPEEDUP.stem()]).collect(),
         environment: stems(ENVIRONMENT).collect(),
         words: words().map(|known| known.word).collect(),
+        values: distinct(values(&keys).map(|found| found.value)),
+        keys: keys.into_iter().map(|key| key.path).collect(),
     }
 }
 
-/// What a word means. Codes may be in small letters; a key may be named by its last part where only one ends so.
+/// Every value that a key of users has, with what it says there.
+fn values(keys: &[Key]) -> impl Iterator<Item = ValueText> {
+    let of_key = |key: &Key| {
+        let (path, about) = (key.path.clone(), key.description.clone());
+        key.choices.clone().into_iter().map(move |choice| ValueText {
+            value: choice.value,
+            key: path.clone(),
+            meaning: if choice.meaning.is_empty() { about.clone() } else { choice.meaning },
+        })
+    };
+    keys.iter().filter(|key| !is_of_mock(key)).flat_map(of_key)
+}
+
+/// Scripts of the mock backend are for tests: elsewhere the same word says something else.
+fn is_of_mock(key: &Key) -> bool {
+    key.path.split('.').any(|part| part == "mock")
+}
+
+/// What a word means; of several meanings the first of [`meanings`].
+///
+/// # Errors
+///
+/// As [`meanings`].
+pub fn explain(word: &str) -> Result<Explanation, UnknownWordError> {
+    meanings(word).map(|mut found| found.swap_remove(0))
+}
+
+/// Everything that a word means, one thing at least: `load` is a metric, a word of reports and a key. Codes may be in small
+/// letters; a key may be named by its last part where what ends so says one thing.
 ///
 /// # Errors
 ///
 /// When nothing has this name; the nearest words are named.
-pub fn explain(word: &str) -> Result<Explanation, UnknownWordError> {
-    if let Some(code) = code::by_name(&word.to_uppercase()) {
-        return Ok(Explanation::Code(code.text()));
-    }
+pub fn meanings(word: &str) -> Result<Vec<Explanation>, UnknownWordError> {
     let keys = keys();
-    if let Some(key) = keys.iter().find(|key| key.path == word) {
-        return Ok(Explanation::Key(key.clone()));
-    }
-    if let Some(metric) = metric(word) {
-        return Ok(Explanation::Metric(metric));
-    }
-    if let Some(found) = glossary(word) {
-        return Ok(Explanation::Word(found));
-    }
-    let ending: Vec<&Key> = keys.iter().filter(|key| key.path.rsplit('.').next() == Some(word)).collect();
+    let code = code::by_name(&word.to_uppercase()).map(|code| Explanation::Code(code.text()));
+    let key = keys.iter().find(|key| key.path == word).map(|key| Explanation::Key(key.clone()));
+    let direct = [code, key, metric(word).map(Explanation::Metric), glossary(word).map(Explanation::Word)];
+    let mut found: Vec<Explanation> = direct.into_iter().flatten().collect();
+    let ending = ending(word, &keys);
     match ending.as_slice() {
-        [] => {}
-        [one] => return Ok(Explanation::Key((*one).clone())),
-        several => {
-            let near = several.iter().map(|key| key.path.clone()).collect();
-            return Err(UnknownWordError { word: word.to_owned(), near });
+        [one] if one.path != word => found.push(Explanation::Key((*one).clone())),
+        // `dataset.labels` is the same below a model.
+        [first, others @ ..]
+            if found.is_empty() && others.iter().all(|key| key.path.ends_with(&format!(".{}", first.path))) =>
+        {
+            found.push(Explanation::Key((*first).clone()));
         }
+        _ => {}
     }
-    Err(UnknownWordError { word: word.to_owned(), near: near(word, &keys) })
+    if found.is_empty() {
+        let named = values(&keys).filter(|known| known.value.eq_ignore_ascii_case(word));
+        let mut said = HashSet::new();
+        found.extend(named.filter(|known| said.insert(known.meaning.clone())).map(Explanation::Value));
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let near =
+        if ending.is_empty() { near(word, &keys) } else { ending.into_iter().map(|key| key.path.clone()).collect() };
+    Err(UnknownWordError { word: word.to_owned(), near })
+}
+
+/// The keys whose last part is the word; those of the mock backend where no other has it.
+fn ending<'a>(word: &str, keys: &'a [Key]) -> Vec<&'a Key> {
+    let all = keys.iter().filter(|key| key.path.rsplit('.').next() == Some(word));
+    let (of_mock, of_users): (Vec<&Key>, Vec<&Key>) = all.partition(|key| is_of_mock(key));
+    if of_users.is_empty() { of_mock } else { of_users }
 }
 
 fn metric(word: &str) -> Option<MetricText> {
@@ -167,7 +227,8 @@ fn near(word: &str, keys: &[Key]) -> Vec<String> {
     let topics = topics();
     let whole = topics.codes.iter().chain(&topics.metrics).chain(&topics.environment).copied();
     let words = topics.words.iter().flat_map(|words| words.split(", "));
-    let whole: Vec<&str> = whole.chain(topics.keys.iter().map(String::as_str)).chain(words).collect();
+    let written = topics.keys.iter().chain(&topics.values).map(String::as_str);
+    let whole: Vec<&str> = whole.chain(written).chain(words).collect();
     if let Some(found) = nearest(word, whole) {
         return vec![found.to_owned()];
     }
@@ -200,6 +261,9 @@ mod tests {
         for word in topics.words.iter().flat_map(|words| words.split(", ")) {
             assert!(explain(word).is_ok(), "{word}");
         }
+        for word in &topics.values {
+            assert!(explain(word).is_ok(), "{word}");
+        }
         for verdict in statistics::Verdict::ALL {
             assert!(matches!(explain(verdict.name()), Ok(Explanation::Word(_))), "{}", verdict.name());
         }
@@ -224,6 +288,34 @@ mod tests {
         // As screens and reports have them.
         assert!(matches!(explain("p95"), Ok(Explanation::Metric(metric)) if metric.reference == "latency.p95"));
         assert!(matches!(explain("cpu time"), Ok(Explanation::Metric(metric)) if metric.stored == "cpu_time_ns"));
+    }
+
+    #[test]
+    fn values_and_words_of_several_meanings_are_explained() {
+        for precision in ["fp16", "INT4"] {
+            let Ok(Explanation::Value(value)) = explain(precision) else { panic!("{precision}") };
+            assert_eq!(value.key, "variants.precision");
+            assert!(value.meaning.starts_with("Weights "), "{}", value.meaning);
+        }
+        // Two keys that say the same.
+        assert_eq!(key("labels").path, "dataset.labels");
+        for word in ["batch", "bound by", "Bound by", "memory-bound", "throttled"] {
+            assert!(matches!(explain(word), Ok(Explanation::Word(_))), "{word}");
+        }
+        let load = meanings("load").unwrap();
+        assert!(
+            matches!(load.as_slice(), [Explanation::Metric(_), Explanation::Word(_), Explanation::Key(key)] if key.path == "measure.load"),
+            "{load:?}"
+        );
+        let sequential = meanings("sequential").unwrap();
+        let keys: Vec<&str> = sequential
+            .iter()
+            .filter_map(|found| match found {
+                Explanation::Value(value) => Some(value.key.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(keys, ["measure.design", "variants.execution"]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod form;
 mod invisible;
 mod load;
 mod misplaced;
+mod modes;
 mod note;
 mod overrides;
 mod problem;

@@ -13,7 +13,7 @@ use super::document::{Content, Entry, Node, Scalar, ScalarKind};
 use super::expand::variants;
 use super::problem::{Problem, Sources, Span};
 use super::wording::PLANNED_PRECISIONS;
-use super::{coerce, files, schema, yaml};
+use super::{coerce, files, modes, schema, yaml};
 use experiment::Precision;
 use experiment::is_glob;
 use reading::nearest::suggestion;
@@ -83,6 +83,10 @@ impl Setting<'_> {
     ) -> Result<(), Problem> {
         let Some(first) = segments.first() else {
             *node = self.value.clone();
+            if let Content::Map(entries) = &mut node.content {
+                let keys: Vec<(String, Span)> = entries.iter().map(|it| (it.key.clone(), it.key_span)).collect();
+                keys.iter().for_each(|(key, span)| modes::imply(entries, shapes, key, *span));
+            }
             return Ok(());
         };
         let entry_shapes = schema::items(shapes);
@@ -144,14 +148,16 @@ impl Setting<'_> {
             if rest.is_empty() {
                 entry.key_span = key_span;
             }
-            return self.set(&mut entry.value, &inner, &path, rest);
+            self.set(&mut entry.value, &inner, &path, rest)?;
+        } else {
+            let mut value = match schema::default_of(shapes, &key) {
+                Some(default @ Value::Array(_)) => from_json(key_span, default),
+                _ => Node { span: key_span, content: null() },
+            };
+            self.set(&mut value, &inner, &path, rest)?;
+            entries.push(Entry { key: key.clone(), key_span, value });
         }
-        let mut value = match schema::default_of(shapes, &key) {
-            Some(default @ Value::Array(_)) => from_json(key_span, default),
-            _ => Node { span: key_span, content: null() },
-        };
-        self.set(&mut value, &inner, &path, rest)?;
-        entries.push(Entry { key, key_span, value });
+        modes::imply(entries, shapes, &key, key_span);
         Ok(())
     }
 

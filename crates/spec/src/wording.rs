@@ -26,6 +26,21 @@ const LONGEST_QUOTE: usize = 40;
 /// Precisions that perfrun does not convert to: a spec that names one is not misspelt.
 pub(super) const PLANNED_PRECISIONS: [&str; 6] = ["tf32", "uint8", "fp8", "fp4", "mixed", "fp64"];
 
+/// Precisions as other tools call them, and what they are called here.
+const PRECISIONS_ELSEWHERE: [(&str, &[&str]); 5] = [
+    ("fp32", &["float32", "float", "f32", "single", "fp-32", "fp_32"]),
+    ("fp16", &["float16", "half", "f16", "fp-16", "fp_16"]),
+    ("bf16", &["bfloat16", "brain_float16"]),
+    ("int8", &["i8", "qint8", "s8", "8bit", "8-bit", "int_8"]),
+    ("int4", &["i4", "qint4", "q4", "4bit", "4-bit", "int_4"]),
+];
+
+/// What a precision of other tools is called here.
+pub(super) fn precision_meant_by(word: &str) -> Option<&'static str> {
+    let has = |others: &[&str]| others.iter().any(|other| other.eq_ignore_ascii_case(word));
+    PRECISIONS_ELSEWHERE.iter().find(|(_, others)| has(others)).map(|(name, _)| *name)
+}
+
 const TOO_LARGE: &str = "the number is too large";
 
 /// `1e400`, perhaps quoted.
@@ -90,7 +105,8 @@ impl Wording<'_> {
             return unavailable_precision(self.at_value(place, String::new()), written);
         }
         let problem = self.at_value(place, format!("{} is {shown}; it must be {}", place.name(), list(&known, "or")));
-        match nearest(written, known.iter().copied()) {
+        let meant = precision_meant_by(written).filter(|meant| known.contains(meant));
+        match meant.or_else(|| nearest(written, known.iter().copied())) {
             Some(near) => problem.with_hint(format!("did you mean `{near}`?")),
             None => problem,
         }

@@ -83,7 +83,7 @@ pub struct DiffArgs {
     #[arg(long)]
     pub allow_unjudged: bool,
     /// Write diff.md, diff.html and diff.json to this folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Format to print; with --output, the files to write.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -157,7 +157,7 @@ pub struct BisectArgs {
     #[arg(long, value_name = "TIME")]
     pub wait: Option<Nanos>,
     /// Folder for NODE.onnx and NODE.yaml.
-    #[arg(long, value_name = "DIR", default_value = ".")]
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
 }
 
@@ -183,7 +183,7 @@ pub struct HistoryArgs {
     #[arg(long)]
     pub committed: bool,
     /// Write history.json and a figure for each cell to this folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]

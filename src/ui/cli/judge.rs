@@ -104,7 +104,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "DESIGN", default_value = "blocks")]
     pub design: CalibrationDesign,
     /// Folder for `calibration.md` and `calibration.json` [default: the record's folder].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Print `calibration.json`.
     #[arg(long)]

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use clap::{CommandFactory, Parser};
 
-use super::{Cli, Command};
+use super::screen::first_of_command;
+use super::{Cli, Command, ScreenArgs};
 use base::printable::{printable, printable_line};
 use reading::nearest::nearest;
 
@@ -28,7 +29,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
     let mut words: Vec<OsString> = arguments.into_iter().collect();
     if words.get(1..).is_some_and(|words| words == ["worker"]) {
         // Started for every run: describing all commands takes longer than the rest of its start.
-        return Ok(Cli { command: Command::Worker, verbose: 0 });
+        return Ok(Cli { command: Command::Worker, screen: ScreenArgs::default() });
     }
     let questions = ["-h", "--help", "-V", "--version", "help"];
     let command = Cli::command();
@@ -36,8 +37,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Said>
         let text = word.to_string_lossy();
         questions.contains(&text.as_ref()) || command.get_subcommands().any(|verb| verb.get_name() == text)
     };
-    let is_verbose = |word: &&OsString| ["-v", "-vv", "--verbose"].iter().any(|verbose| word == verbose);
-    let first = words.iter().skip(1).find(|word| !is_verbose(word)).filter(|word| !is_known(word));
+    let first = first_of_command(&words).filter(|word| !is_known(word));
     if let Some(word) = first {
         let verbs = command.get_subcommands().map(clap::Command::get_name);
         let meant = word
@@ -146,10 +146,14 @@ mod tests {
         assert!(matches!(cli.command, Command::Run(_)));
         for typed in ["perfrun plan x.yaml -vv", "perfrun -vv plan x.yaml"] {
             let cli = parse(words(typed)).expect("valid");
-            assert!(matches!(cli.command, Command::Plan(_)) && cli.verbose == 2, "{typed}");
+            assert!(matches!(cli.command, Command::Plan(_)) && cli.screen.verbose == 2, "{typed}");
         }
+        let cli = parse(words("perfrun --color never -q x.yaml --no-progress")).expect("valid");
+        let screen = &cli.screen;
+        assert!(matches!(cli.command, Command::Run(_)) && screen.quiet && screen.no_progress);
+        assert!(parse(words("perfrun -q -v x.yaml")).is_err());
         let cli = parse(words("perfrun -v x.yaml")).expect("valid");
-        assert!(matches!(cli.command, Command::Run(_)) && cli.verbose == 1);
+        assert!(matches!(cli.command, Command::Run(_)) && cli.screen.verbose == 1);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub struct MergeArgs {
     #[arg(value_name = "[NAME=]RECORD", required = true)]
     pub records: Vec<String>,
     /// Folder for the report [default: `reports/<experiment>/` for a whole record of one machine, else the new record].
-    #[arg(long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Files to write; results.json is always included.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values = super::default_formats(), value_parser = super::formats())]

@@ -17,11 +17,14 @@ use reading::plain_file;
 use record::provenance::Provenance;
 use record::{Manifest, StoreError};
 
+/// The oldest format that is read.
+const OLDEST: u64 = 2;
+
 /// Reads the file.
 ///
 /// # Errors
 ///
-/// When it cannot be read, is damaged, or is of a later format.
+/// When it cannot be read, is damaged, or is of a later format or of one that is no longer read.
 pub fn read(path: &Path) -> Result<Results, StoreError> {
     let text = plain_file::text(path).map_err(|source| StoreError::Read { path: path.to_owned(), source })?;
     parse(path, &text)
@@ -49,13 +52,14 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
         return checked(path, found.map_err(damaged)?);
     }
     match serde_json::from_str::<Versioned>(text).map_err(damaged)?.format {
-        2 => {
+        OLDEST => {
             let file = serde_json::from_str(text).map(format2::upgraded);
             checked(path, file.and_then(serde_json::from_value).map_err(damaged)?)
         }
         later if later > u64::from(FORMAT) => {
             Err(StoreError::Newer { path: path.to_owned(), found: later, known: FORMAT })
         }
+        earlier if earlier < OLDEST => Err(StoreError::NoLongerRead { path: path.to_owned(), found: earlier }),
         _ => Err(StoreError::DamagedReport {
             path: path.to_owned(),
             reason: found.err().map_or("it has no known format".to_owned(), |error| error.to_string()),

@@ -6,12 +6,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::Axis;
+use super::{Axis, command_names};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
 use crate::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
-use base::name::fitting_name;
 use base::quantity::Nanos;
 use experiment::{Command, Model, Stdout, Stop, Warmup};
 use reading::nearest::nearest;
@@ -80,7 +79,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, check: &mut Check<'_>
         }
     }
     check.duplicates("commands", &named, "give each its own `name`");
-    name(&mut axis.values);
+    command_names::name(&mut axis.values);
     axis
 }
 
@@ -125,7 +124,7 @@ fn command(
             let found = check.depth.one(folder, text);
             found.map_err(|problem| check.error(&place.key("input"), problem.message, problem.hint)).ok()
         }),
-        exit_codes: own.exit_codes.clone(),
+        exit_codes: own.exit_codes.codes(),
         stdout: stdout(own, all, place, check),
         prepare: own.prepare.clone().or_else(|| all.prepare.clone()),
         setup: own.setup.clone().or_else(|| all.setup.clone()),
@@ -198,39 +197,6 @@ fn check_program(command: &Command, place: &DocumentPath, check: &mut Check<'_>)
     check.error(place, format!("there is no program `{program}`"), hint);
 }
 
-/// Names those that have none: after the program, after the whole command where that is not enough, else by number.
-fn name(commands: &mut [Model]) {
-    let short = |command: &Command| {
-        let words = &command.words;
-        let text = match words.as_slice() {
-            [shell, option, text] if [shell.as_str(), option] == ["sh", "-c"] => text.split_whitespace().next(),
-            words => words.first().map(String::as_str),
-        };
-        let program = text.map(Path::new).and_then(Path::file_name).unwrap_or_default();
-        fitting_name(&program.to_string_lossy())
-    };
-    let of = |model: &Model, how: &dyn Fn(&Command) -> String| match model.command.as_ref() {
-        Some(command) if model.name.is_empty() => how(command),
-        _ => model.name.clone(),
-    };
-    let shorts: Vec<String> = commands.iter().map(|model| of(model, &short)).collect();
-    let longs: Vec<String> =
-        commands.iter().map(|model| of(model, &|command| fitting_name(&command.words.join(" ")))).collect();
-    let mut taken: Vec<String> = commands.iter().map(|model| model.name.clone()).filter(|it| !it.is_empty()).collect();
-    for (index, model) in commands.iter_mut().enumerate().filter(|(_, model)| model.name.is_empty()) {
-        let is_shared = shorts.iter().filter(|short| **short == shorts[index]).count() > 1;
-        let name = if is_shared { &longs[index] } else { &shorts[index] };
-        let name = if name.is_empty() { "command" } else { name };
-        let mut numbered = (2..).map(|number| format!("{}-{number}", name.get(..56).unwrap_or(name)));
-        let mut free = name.to_owned();
-        while taken.contains(&free) {
-            free = numbered.next().unwrap_or_default();
-        }
-        taken.push(free.clone());
-        model.name = free;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -248,17 +214,13 @@ mod tests {
         }
     }
 
-    fn names(commands: &str) -> Vec<String> {
-        let models = read(&format!("setup: 'true'\ncommands: {commands}")).expect("a valid spec");
-        models.into_iter().map(|model| model.name).collect()
-    }
-
     #[test]
-    fn a_name_is_the_program_unless_several_have_it() {
-        assert_eq!(names("[grep -c foo x, rg -c foo x]"), ["grep", "rg"]);
-        assert_eq!(names("[sleep 0.1, ./bin/sleep 0.2, rg x]"), ["sleep-0.1", "bin-sleep-0.2", "rg"]);
-        assert_eq!(names("['true', 'true']"), ["true", "true-2"]);
-        assert_eq!(names("[{ run: 'sort x | uniq', shell: true }, { name: n, run: x }]"), ["sort", "n"]);
+    fn exit_codes_are_a_list_or_any() {
+        let codes = |text: &str| -> Vec<usize> {
+            let models = read(&format!("setup: 'true'\ncommands: {text}")).expect("a valid spec");
+            models.into_iter().filter_map(|model| Some(model.command?.exit_codes.len())).collect()
+        };
+        assert_eq!(codes("[a, { run: b, exit_codes: any }, { run: c, exit_codes: [0, 3] }]"), [1, 256, 2]);
     }
 
     #[test]

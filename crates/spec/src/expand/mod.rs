@@ -5,6 +5,7 @@
 //! which are `plan`'s; here they are only counted.
 
 mod choose;
+mod command_names;
 mod commands;
 mod compare;
 mod conversion;

@@ -8,7 +8,7 @@ use crate::document::{DocumentPath, Step};
 use crate::form::{
     ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
 };
-use crate::wording::{PLANNED_PRECISIONS, bad_name, unavailable_precision};
+use crate::wording::{PLANNED_PRECISIONS, bad_name, precision_meant_by, unavailable_precision};
 use base::name::{fitting_name, is_name};
 use base::quantity::Ratio;
 use experiment::beyond_limit;
@@ -101,7 +101,8 @@ fn from_word(word: &str, place: &DocumentPath, backend: BackendKind, check: &mut
     if PLANNED_PRECISIONS.contains(&word) {
         check.problems.push(unavailable_precision(check.at(place, ""), word));
     } else {
-        let hint = match nearest(word, Precision::ALL.map(Precision::name)) {
+        let near = || nearest(word, Precision::ALL.map(Precision::name));
+        let hint = match precision_meant_by(word).or_else(near) {
             Some(near) => format!("did you mean `{near}`?"),
             None => {
                 format!("a variant with settings is a map: `{{ name: {}, threads: 1 }}`", scalar(&fitting_name(word)))

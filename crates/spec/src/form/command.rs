@@ -21,7 +21,7 @@ pub(crate) enum CommandEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "command")]
 pub(crate) struct CommandForm {
-    /// What reports call it. Default: the program's name, with the arguments where several have the same.
+    /// What reports call it. Default: the program's name, with the words that differ where several have the same.
     pub(crate) name: Option<Name>,
     /// The command: one text, which is split into words as a shell does, or a list of words. No shell runs it.
     pub(crate) run: OneOrMany<String>,
@@ -36,10 +36,9 @@ pub(crate) struct CommandForm {
     pub(crate) env: Ordered<Setting>,
     /// The file that it reads as standard input, relative to this file. Default: nothing.
     pub(crate) input: Option<String>,
-    /// Exit codes of a good execution; any other is a failed run.
+    /// Exit codes of a good execution, or `any`; any other is a failed run.
     #[serde(default = "success")]
-    #[schemars(length(min = 1), inner(range(min = 0, max = 255)))]
-    pub(crate) exit_codes: Vec<i32>,
+    pub(crate) exit_codes: ExitCodesForm,
     /// Where its standard output goes. Default: that of the experiment.
     pub(crate) stdout: Option<StdoutText>,
     /// A shell command before every execution, outside the clock. Default: that of the experiment.
@@ -66,9 +65,40 @@ impl CommandForm {
     }
 }
 
-fn success() -> Vec<i32> {
-    vec![0]
+fn success() -> ExitCodesForm {
+    ExitCodesForm::These(vec![0])
 }
+
+/// Exit codes of a good execution.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExitCodesForm {
+    /// Every one.
+    Any,
+    /// These.
+    #[serde(untagged)]
+    These(Vec<i32>),
+}
+
+impl ExitCodesForm {
+    /// Each of them.
+    pub(crate) fn codes(&self) -> Vec<i32> {
+        match self {
+            ExitCodesForm::Any => (0..=255).collect(),
+            ExitCodesForm::These(codes) => codes.clone(),
+        }
+    }
+}
+
+described!(ExitCodesForm, "exit-codes", |_| {
+    json_schema!({
+        "description": "Exit codes of a good execution: a list, or `any`.",
+        "anyOf": [
+            { "type": "string", "enum": ["any"] },
+            { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 1 },
+        ],
+    })
+});
 
 described!(CommandEntry, "command-entry", |generator| {
     let form = generator.subschema_for::<CommandForm>();

@@ -7,7 +7,7 @@ use base::quantity::Nanos;
 use judge::compare::ComparisonRules;
 use record::{BudgetUsed, Manifest};
 use statistics::interim::InterimAnalyses;
-use statistics::planning::detectable_effect;
+use statistics::planning::{MINIMUM_RUNS, detectable_effect};
 
 /// Runs may take so much longer than the rehearsal foretells. Where blocks are measured one after the other the clock
 /// decides before each of them; only runs that are all decided beforehand need the caution.
@@ -19,6 +19,8 @@ pub(crate) struct Budget {
     limit: Duration,
     /// Runs of each cell that were asked for, at most.
     wanted: u32,
+    /// How many cells there is room for, unless that is all.
+    cells: Option<u32>,
     /// How large a difference blocks find, where this machine is known.
     finds: Option<Finds>,
 }
@@ -40,7 +42,25 @@ impl Budget {
             margin: terms.margin_of(MetricReference::LATENCY),
             analyses: terms.analyses,
         };
-        Budget { limit: limit.to_duration(), wanted, finds: spread.map(finds) }
+        Budget { limit: limit.to_duration(), wanted, cells: None, finds: spread.map(finds) }
+    }
+
+    /// The same for so many cells.
+    pub(crate) fn of_cells(self, cells: Option<u32>) -> Self {
+        Budget { cells, ..self }
+    }
+
+    /// How many of the first cells get the runs that a verdict needs after `spent`, if a run of each takes so long; two at least, since
+    /// one is compared with nothing. `None` where there is room for all.
+    pub(crate) fn cells_with_room(&self, runs: &[Duration], spent: Duration) -> Option<usize> {
+        let left = self.limit.saturating_sub(spent).div_f64(CAUTION * MINIMUM_RUNS as f64);
+        let mut sum = Duration::ZERO;
+        let fits = |run: &&Duration| {
+            sum = sum.saturating_add(**run);
+            sum <= left
+        };
+        let fitting = runs.iter().take_while(fits).count().max(2);
+        (fitting < runs.len()).then_some(fitting)
     }
 
     /// How many of `asked` blocks fit after `spent`, if the rehearsal foretells `estimate` for all of them; at least one.
@@ -65,7 +85,8 @@ impl Budget {
             detectable_effect(block_deviation, blocks, margin, analyses.analysis_of(blocks))
         };
         let limit = Nanos::from_duration(self.limit);
-        BudgetUsed { limit, wanted: self.wanted, runs, detectable_effect: self.finds.and_then(finds) }
+        let (wanted, cells) = (self.wanted, self.cells);
+        BudgetUsed { limit, wanted, runs, cells, detectable_effect: self.finds.and_then(finds) }
     }
 }
 
@@ -76,7 +97,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn budget(finds: Option<Finds>) -> Budget {
-        Budget { limit: 10 * MINUTE, wanted: 10, finds }
+        Budget { limit: 10 * MINUTE, wanted: 10, cells: None, finds }
     }
 
     #[test]
@@ -90,6 +111,18 @@ mod tests {
         assert!(budget.used(5).detectable_effect > budget.used(10).detectable_effect);
         assert_eq!(budget.fit(10, 11 * MINUTE, Some(20 * MINUTE), false), 1);
         assert_eq!(budget.fit(10, MINUTE, None, false), 10);
+    }
+
+    #[test]
+    fn cells_without_room_for_a_verdict_are_left_out_from_the_last() {
+        let budget = budget(None);
+        let cells = |run_s: u64, cells: usize, spent: u32| {
+            budget.cells_with_room(&vec![Duration::from_secs(run_s); cells], spent * MINUTE)
+        };
+        // Ten minutes are 96 seconds for each of five blocks, with a quarter more for what takes longer than foretold.
+        assert_eq!((cells(12, 8, 0), cells(12, 9, 0), cells(20, 8, 0)), (None, Some(8), Some(4)));
+        assert_eq!((cells(12, 8, 5), cells(600, 8, 0), cells(600, 1, 0)), (Some(4), Some(2), None));
+        assert_eq!(budget.of_cells(Some(4)).used(5).cells, Some(4));
     }
 
     #[test]

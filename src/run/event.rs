@@ -16,6 +16,11 @@ pub(crate) enum Event<'a> {
         /// Runs that an earlier session finished.
         already_done: usize,
     },
+    /// What is done before the first block or after the last begins: a pass.
+    PassBegan {
+        /// Its name.
+        pass: &'static str,
+    },
     /// A model is being converted.
     Converting {
         /// Its name.

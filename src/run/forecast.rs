@@ -128,7 +128,7 @@ fn left_of(job: &Job, done: &Done, index: usize, blocks: Blocks) -> u64 {
 }
 
 /// Expected time of one full run of the pilot's cell: the least times of the specification, or what the pilot's noise
-/// makes of them.
+/// makes of them, and what its process takes beside them.
 pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let (measure, samples) = (job.measure(), job.pilot_samples(cell));
     let load = job.load_of_run(cell, 0);
@@ -140,14 +140,29 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
         noise: samples.noise,
         source: Source::Rehearsal,
     };
-    match load {
+    let told = match load {
         None => time_of_seen_run(measure, seen, job.least_warmup(cell)),
         Some(load) => {
             let stop = Stop::Samples { count: 0, max_time: Nanos(0) };
             let around = time_of_seen_run(&Measure { stop, trace: None, ..*measure }, seen, job.least_warmup(cell));
             Nanos(around.0.saturating_add(load.expected.0))
         }
-    }
+    };
+    Nanos(told.0.saturating_add(Nanos::from_duration(job.untold(cell)).0))
+}
+
+/// What a block spends on each cell, its doubles included, in the order of the questions; `None` where runs take no time, and
+/// where a cell is measured for another one.
+pub(super) fn by_question(job: &Job) -> Option<Vec<Duration>> {
+    let plan = job.plan();
+    let of_cell = |cell: usize| {
+        let doubles = plan.controls.iter().filter(|control| **control as usize == cell).count() as u32;
+        let doubles = if job.measure().design == Design::Duet { 2 * doubles } else { doubles };
+        run_of_cell(job, cell).unwrap_or_default() * (1 + doubles)
+    };
+    let is_one_by_one = !plan.product.is_of_pairs;
+    let all = || plan.by_question().into_iter().map(of_cell).collect();
+    job.manifest().environment().on_machine(all).filter(|_| is_one_by_one)
 }
 
 /// What the pilot took from the start of its process to the end of its first inference.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::dataset::ModelData;
 use super::model::{PreparedModel, ServingFile};
@@ -48,6 +49,8 @@ pub struct Job {
     batches: HashMap<CellId, Batch>,
     /// Which groups have left.
     pub(super) need: DecidedGroups,
+    /// What the process of a cell takes beside what it tells of itself, by the rehearsal of this session.
+    untold: HashMap<CellId, Duration>,
     /// What the record's runs amount to.
     index: Index,
 }
@@ -131,6 +134,7 @@ impl Job {
             monitors,
             batches: HashMap::new(),
             need,
+            untold: HashMap::new(),
             index,
         };
         let searches = job.manifest().findings.search.clone().unwrap_or_default().searches;
@@ -229,6 +233,21 @@ impl Job {
         self.index.add(&run, &run.held());
         run.leave_on_disk(&self.record.folder);
         self.record.runs.push(run);
+    }
+
+    /// As [`Job::add`], of a pilot whose process took so long beside its start, that is, until the end of its first inference. A
+    /// script's take no time.
+    pub(super) fn add_pilot(&mut self, pilot: StoredRun, took: Duration) {
+        let cell = pilot.cell;
+        self.add(pilot);
+        let samples = Duration::from_nanos(self.index.took_ns.last().copied().unwrap_or(0));
+        let untold = self.manifest().environment().on_machine(|| took.saturating_sub(samples));
+        self.untold.insert(cell, untold.unwrap_or_default());
+    }
+
+    /// What a run of the cell takes beside what it tells of itself: starting, ending, being looked at.
+    pub(super) fn untold(&self, cell: &Cell) -> Duration {
+        self.untold.get(&cell.id).copied().unwrap_or_default()
     }
 
     /// Why a run of this cell cannot measure what the record says: its variant has no file, or its file is no longer the

@@ -56,6 +56,7 @@ use crate::run::event::Event;
 use base::metric::{self, Metric};
 use device::{Gpu, is_slowed_for_heat};
 use experiment::Design;
+use plan::Cell;
 pub(crate) use record::Preview;
 use record::{Arm, BudgetUsed, Outcome, StoreError, StoredRun, journal};
 use worker::Interrupts;
@@ -123,7 +124,7 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     let budget = keep_to_budget(job, before, session)?;
     session.emit(&Event::Planned {
         manifest: job.manifest(),
-        cells: job.pilots().iter().filter(|pilot| pilot.outcome == Outcome::Completed).count(),
+        cells: job.plan().runnable().filter(|(_, cell)| is_rehearsed(job, cell)).count(),
         estimate: forecast::estimate(job).map(|blocks| blocks + profile),
         longest: forecast::longest(job).map(|blocks| blocks + profile),
         budget: budget.map(|(_, used)| used),
@@ -140,6 +141,11 @@ fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunError> {
     drop(std::fs::remove_dir_all(job.engines()));
     drop(std::fs::remove_dir_all(job.fed_folders()));
     Ok(())
+}
+
+/// Whether the rehearsal of a cell completed.
+fn is_rehearsed(job: &Job, cell: &Cell) -> bool {
+    job.pilot(cell).is_some_and(|pilot| pilot.outcome == Outcome::Completed)
 }
 
 /// Block after block, as long as a group needs one and the budget has room; `before` is what earlier sessions took of it.
@@ -255,9 +261,10 @@ fn keep_to_budget(
         // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
         job.record_mut().manifest.plan.runs = asked;
     }
-    let manifest = job.manifest();
-    let budget = Budget::new(limit, asked, manifest, job.spread);
+    let budget = Budget::new(limit, asked, job.manifest(), job.spread);
     let spent = before + session.elapsed();
+    let budget = leave_out_cells(job, budget, spent)?;
+    let manifest = job.manifest();
     session.end_by(Instant::now() + limit.to_duration().saturating_sub(spent));
     // The estimate is of what is left; a resumed record keeps the number that it began with until the time is over.
     let is_final = manifest.experiment.measure.design == Design::Sequential;
@@ -272,6 +279,26 @@ fn keep_to_budget(
         job.record_mut().keep_to_budget(if is_known { used } else { budget.used(asked) })?;
     }
     Ok(Some((budget, told)))
+}
+
+/// Skips the last cells where all of them together would get too few runs for any verdict: a budget buys an answer to the first
+/// questions. A record that has begun keeps to its cells.
+fn leave_out_cells(job: &mut Job, budget: Budget, spent: Duration) -> Result<Budget, StoreError> {
+    let known = job.manifest().findings.budget.and_then(|known| known.cells);
+    if known.is_some() || job.has_begun() {
+        return Ok(budget.of_cells(known));
+    }
+    let room = forecast::by_question(job).and_then(|runs| budget.cells_with_room(&runs, spent));
+    let order = job.plan().by_question();
+    // A baseline that nothing is compared with buys nothing.
+    let is_alone = |cells: usize| cells > 2 && job.plan().opens_a_question(order[cells - 1]);
+    let cells = room.map(|cells| (cells - usize::from(is_alone(cells))) as u32);
+    let budget = budget.of_cells(cells);
+    if cells.is_some() {
+        let used = budget.used(job.plan().runs);
+        job.record_mut().keep_to_budget(used)?;
+    }
+    Ok(budget)
 }
 
 /// Blocks at the beginning of which every run that is to be carried out has its outcome.

@@ -132,6 +132,8 @@ impl<'a> Session<'a> {
         let double = matches!(arm, Arm::Aa | Arm::AaTwin).then(|| arm.name());
         let seed = RandomStream::Layout(cell.id, double, run).seed(job.plan().seed);
         let program = job.libraries.programs.get(&job.runtime_index(cell).place());
+        let timeout = self.patience(job, cell);
+        let is_shortened = timeout < timeout_of(job, cell);
         Launch {
             program: program.map_or_else(|| Launch::own_worker(&job.executable), |program| program.command.clone()),
             offers_socket: program.is_some(),
@@ -149,7 +151,8 @@ impl<'a> Session<'a> {
                 .collect(),
             padding: Xoshiro256PlusPlus::seed_from_u64(seed).below(4097) as usize,
             log: log(job, &stem),
-            timeout: self.patience(job, cell),
+            timeout,
+            shortened_by: is_shortened.then_some("the budget leaves no more"),
         }
     }
 
@@ -161,7 +164,7 @@ impl<'a> Session<'a> {
     /// The same of any program.
     pub(super) fn launch_program(program: Vec<OsString>, offers_socket: bool, log: &Path, timeout: Nanos) -> Launch {
         let (wrap, env, log) = (Vec::new(), BTreeMap::new(), log.to_owned());
-        Launch { program, offers_socket, shares_stderr: false, wrap, env, padding: 0, log, timeout }
+        Launch { program, offers_socket, shares_stderr: false, wrap, env, padding: 0, log, timeout, shortened_by: None }
     }
 
     /// How long a run may take: what the specification allows, and within a budget not much longer than is left of it,
@@ -169,8 +172,7 @@ impl<'a> Session<'a> {
     fn patience(&self, job: &Job, cell: &Cell) -> Nanos {
         const STARTING: Duration = Duration::from_secs(5);
         let measure = job.measure();
-        // A queue may need more queries than a run has time for by itself.
-        let timeout = measure.timeout.max(job.time_for_load(cell));
+        let timeout = timeout_of(job, cell);
         let (Some(deadline), Some(pilot)) = (self.deadline, job.pilot(cell)) else { return timeout };
         let expected = 3 * forecast::run_time(job, cell, pilot).to_duration();
         // Twice, since what follows the samples takes its time too.
@@ -253,6 +255,11 @@ impl<'a> Session<'a> {
     pub(super) fn start_worker(&self, launch: Launch, watch: Option<Watch>) -> WorkerSession<'a> {
         WorkerSession::start(launch, self.interrupts, 2).watched(watch)
     }
+}
+
+/// How long the specification lets a run take: a queue may need more queries than a run has time for by itself.
+fn timeout_of(job: &Job, cell: &Cell) -> Nanos {
+    job.measure().timeout.max(job.time_for_load(cell))
 }
 
 /// What numerical libraries read once, when they are loaded, which is before a program knows its cell.

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use super::plan::product_line;
+use super::quiet::Quiet;
 use super::{LABEL_WIDTH, Ui, duration, table};
 use crate::run::event::Event;
 use base::metric::{MetricReference, Unit};
 use base::printable::printable;
+use base::wording::{list, some};
 use experiment::{Runs, Stdout};
 use judge::compare::{ComparisonRules, Judged, verdicts};
 use judge::results::{self, Together};
 use judge::summary::{LEAST_RUNS, summarize_briefly};
-use plan::{CellId, Plan, SkipKind};
+use plan::{Cell, CellId, Plan, Skip, SkipKind};
 use record::revision::NoRevision;
 use record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
 use report::format::{amount, count, percent};
@@ -35,9 +37,14 @@ pub struct Live<'a> {
     told_interrupt: bool,
     /// Models that were converted, or found converted.
     conversions: usize,
+    /// When something was said last.
+    quiet: Quiet,
     /// Nothing is redrawn, since commands print here too.
     is_shared: bool,
 }
+
+/// So many cells are named where there are at least two more.
+const MOST_NAMED: usize = 4;
 
 /// How long a conversion takes until it is worth a line.
 const NOTICEABLE: Duration = Duration::from_secs(2);
@@ -45,7 +52,8 @@ const NOTICEABLE: Duration = Duration::from_secs(2);
 impl<'a> Live<'a> {
     /// A listener that writes through `ui`; `busy` says who else uses the machine.
     pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
-        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0, is_shared: false }
+        let quiet = Quiet::new();
+        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0, quiet, is_shared: false }
     }
 
     /// Whether there is a terminal to redraw.
@@ -60,8 +68,10 @@ impl<'a> Live<'a> {
 
     /// Takes one event.
     pub(crate) fn on_event(&mut self, event: &Event<'_>) {
+        self.quiet.hear(event);
         match event {
             Event::Started { manifest, already_done } => self.start(manifest, *already_done),
+            Event::PassBegan { .. } => {}
             Event::Converting { model, precision } => self.converting(model, precision.name()),
             Event::Converted { model, precision, was_cached, was_damaged, took } => {
                 self.converted(model, precision.name(), *was_cached, *took);
@@ -138,6 +148,12 @@ impl<'a> Live<'a> {
             Event::Tick => {
                 if let Some(bar) = &self.bar {
                     bar.tick();
+                }
+                // A bar shows the time.
+                if (self.bar.is_none() || !self.is_terminal())
+                    && let Some(quiet) = self.quiet.overdue()
+                {
+                    self.ui.labelled(self.quiet.label, &format!("still at work, {} so far", duration(quiet)));
                 }
             }
             Event::Interrupted => self.interrupted(),
@@ -248,7 +264,7 @@ impl<'a> Live<'a> {
         };
         let text = format!("{good} of {} cells load and run; {models}{}", pilots.len(), duration(took));
         self.ui.labelled("rehearsal", &text);
-        self.too_large(plan);
+        self.left_out(plan, SkipKind::Memory, |skip| format!(" with a larger batch: {}", skip.reason));
         for pilot in pilots {
             let Some(failure) = &pilot.failure else { continue };
             let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell).map(|cell| plan.path(cell));
@@ -258,12 +274,11 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// The cells that are not run since a smaller batch ran out of memory.
-    fn too_large(&self, plan: &Plan) {
-        for (index, skip) in plan.skips.iter().enumerate().filter(|(_, skip)| skip.kind == SkipKind::Memory) {
+    /// The cells that are not run for such a reason: since a smaller batch ran out of memory, or since the budget has no room.
+    fn left_out(&self, plan: &Plan, kind: SkipKind, why: impl Fn(&Skip) -> String) {
+        for (index, skip) in plan.skips.iter().enumerate().filter(|(_, skip)| skip.kind == kind) {
             let cells = plan.cells.iter().filter(|cell| cell.skip == Some(index as u32)).count();
-            let text = format!("{} with a larger batch: {}", count(cells as u64, "cell"), skip.reason);
-            self.ui.labelled("  skipped", &text);
+            self.ui.labelled("  skipped", &(count(cells as u64, "cell") + &why(skip)));
         }
     }
 
@@ -285,6 +300,11 @@ impl<'a> Live<'a> {
         self.ui.labelled("time", &format!("{cells}{controls}, {} each{time}", runs_words(manifest)));
         if let Some(budget) = budget {
             self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.interim_analyses().is_one()));
+            let plan = &manifest.plan;
+            let is_left_out = |cell: &&Cell| plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Budget);
+            let paths: Vec<String> = plan.cells.iter().filter(is_left_out).map(|cell| plan.path(cell)).collect();
+            let names = some(paths.into_iter(), MOST_NAMED);
+            self.left_out(plan, SkipKind::Budget, |skip| format!(" ({}): {}", list(&names), skip.reason));
         }
         self.blocks = Some((Instant::now(), 0));
         if self.is_terminal() && good > 0 {
@@ -429,7 +449,8 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(forecast(seconds(26), seconds(80), None), ": about 26 s, up to 1m 20s");
         assert_eq!(forecast(seconds(26), seconds(26), None), ": about 26 s");
-        let budget = BudgetUsed { limit: Nanos::from_secs(40), runs: 12, wanted: 12, detectable_effect: None };
+        let budget =
+            BudgetUsed { limit: Nanos::from_secs(40), runs: 12, wanted: 12, cells: None, detectable_effect: None };
         assert_eq!(forecast(seconds(26), seconds(80), Some(budget)), ": about 26 s, up to 40 s");
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod history;
 pub mod live;
 pub mod plan;
 pub mod proposal;
+mod quiet;
 pub mod stat;
 pub mod submit;
 pub mod table;

@@ -230,6 +230,31 @@ fn a_quick_look_predicts_from_service_times() {
     assert!(said(&done).contains("(predicted)"), "{}", said(&done));
 }
 
+/// What a specification says of the runs that it asks for itself does not stand in the way of a load.
+#[test]
+fn a_rate_on_the_command_line_takes_a_specification_that_stops_by_precision() {
+    let place = spec(
+        "runs: 5\nmeasure: { warmup: { max_time: 500ms }, stop: { max_time: 500ms } }\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    let done = place.run(&["x.yaml", "--rate", "50", "--p99", "20ms"]).expect_code(0);
+    assert!(done.stderr.contains("`{ mode: time, time: 500ms }` instead"), "{}", done.stderr);
+    assert!(said(&done).contains("p99 <= 20 ms is kept at 50/s"), "{}", said(&done));
+    // The percentile of the bound stands in the table.
+    assert!(said(&done).contains(" p99, ms ") && !said(&done).contains(" p95, ms "), "{}", said(&done));
+}
+
+#[test]
+fn the_only_one_that_can_be_chosen_by_its_rate_is_not_called_fastest() {
+    let place = spec(
+        "variants: [a, { name: bad, mock: { fail: { kind: panic } } }]\nruns: 5\n\
+         measure: { load: { rate: largest, bound: { p99: 20ms } } }\n\
+         backend: { mock: { median: 5ms, run_sd: 0%, noise: 0% } }\n",
+    );
+    let done = place.run(&["x.yaml"]);
+    assert!(said(&done).contains("answer Largest rate: a."), "{}", said(&done));
+}
+
 /// Sessions of a real runtime, each on a thread of its own.
 #[test]
 fn sessions_of_a_real_runtime_serve_at_once() {

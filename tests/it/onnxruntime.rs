@@ -70,6 +70,7 @@ fn run_model_with(
         padding: 0,
         log: folder.path().join("log"),
         timeout: Nanos::from_secs(120),
+        shortened_by: None,
     };
     let done = run(&launch, &plan, None, &Interrupts::never().unwrap(), &mut || {}).unwrap();
     (done, folder)

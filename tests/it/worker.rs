@@ -40,6 +40,7 @@ fn script(place: &Workplace, text: &str) -> Launch {
         padding: 0,
         log: place.path("log"),
         timeout: Nanos::from_secs(60),
+        shortened_by: None,
     }
 }
 

@@ -17,6 +17,7 @@ mod id;
 mod load;
 mod order;
 mod pairs;
+mod questions;
 mod run_time;
 mod shards;
 mod sides;
@@ -133,6 +134,8 @@ pub enum SkipKind {
     Memory,
     /// No rate keeps the bound.
     Rate,
+    /// The budget leaves no room for enough runs of it.
+    Budget,
     /// The model has nothing that the variant converts.
     Conversion,
     /// Its group is not complete, or a record of an earlier version does not say.

@@ -259,6 +259,9 @@ pub struct BudgetUsed {
     pub wanted: u32,
     /// Runs of each cell that fit.
     pub runs: u32,
+    /// How many cells are measured, the first of [`plan::Plan::by_question`]: for more there is no room. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<u32>,
     /// The relative effect that so many blocks find with 80 % power, where this machine's noise is known.
     #[serde(alias = "sees")]
     pub detectable_effect: Option<f64>,

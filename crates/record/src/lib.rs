@@ -204,14 +204,16 @@ impl Record {
         Ok(())
     }
 
-    /// Plans the runs that the budget leaves.
+    /// Plans the runs and the cells that the budget leaves.
     ///
     /// # Errors
     ///
     /// When the file cannot be written.
     pub fn keep_to_budget(&mut self, budget: BudgetUsed) -> Result<(), StoreError> {
         self.manifest.plan.runs = budget.runs;
-        self.manifest.findings.keep_budget(&self.folder, budget)
+        self.manifest.findings.keep_budget(&self.folder, budget)?;
+        self.manifest.leave_out_found();
+        Ok(())
     }
 
     /// Waits until what the record says of itself so far is on disk, and that it is there.

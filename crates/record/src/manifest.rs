@@ -118,8 +118,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal, and those of which no rate keeps
-    /// the bound. The file says nothing of
+    /// Skips the cells whose batch is larger than one that ran out of memory in the rehearsal, those of which no rate keeps
+    /// the bound, and those for which the budget has no room. The file says nothing of
     /// it: it is as it was when the record began.
     pub(super) fn leave_out_found(&mut self) {
         for TooLarge { cell, batch } in self.findings.rehearsal.iter().flat_map(|found| found.too_large.clone()) {
@@ -130,6 +130,14 @@ impl Manifest {
         for found in rates.filter(|found| found.per_s.is_none() && found.failure.is_none()) {
             let reason = found.problem.unwrap_or_else(|| "its rate was not found".to_owned());
             self.plan.mark_skipped(found.cell as usize, Skip { kind: SkipKind::Rate, reason, remedy: None });
+        }
+        let Some((limit, cells)) = self.findings.budget.and_then(|budget| Some((budget.limit, budget.cells?))) else {
+            return;
+        };
+        for cell in self.plan.by_question().into_iter().skip(cells as usize) {
+            let reason = format!("the budget of {limit} leaves no room for enough runs of it");
+            let remedy = Some("give it a longer `budget`, or fewer cells".to_owned());
+            self.plan.mark_skipped(cell, Skip { kind: SkipKind::Budget, reason, remedy });
         }
     }
 

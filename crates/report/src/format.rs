@@ -11,7 +11,7 @@ mod rounded;
 pub use base::wording::{count, list, some};
 pub use bound::bound;
 pub(crate) use bound::bound_in_short;
-pub(crate) use comparison::signed;
+pub(crate) use comparison::{at_least, rounded_verdict, signed};
 pub use comparison::{change, difference, is_beyond, judged_ratio, p_value, ratio, speedup, verdict_of};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, is_speed, verdict_word};

@@ -46,6 +46,11 @@ impl<'a> Check<'a> {
         exists(self.root, place)
     }
 
+    /// True where the command line says what is at `place`.
+    pub(super) fn is_of_command_line(&self, place: &DocumentPath) -> bool {
+        self.has(place) && key_span(self.root, place).source > 0
+    }
+
     /// A problem that underlines the value at `place`.
     pub(super) fn at(&self, place: &DocumentPath, message: impl Into<String>) -> Problem {
         self.sources.problem(value_span(self.root, place), message)

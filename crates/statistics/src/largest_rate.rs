@@ -110,10 +110,8 @@ pub fn largest_rate<'a>(
     allowed: f64,
     confidence: f64,
 ) -> Option<Estimate> {
-    let mut processes: Vec<&LateCounts> = processes.into_iter().filter(|counts| counts.is_whole()).collect();
-    let rate = processes.first()?.rate;
-    processes.retain(|counts| counts.rate == rate);
-    let shares = |step: usize| processes.iter().map(|counts| counts.share(step)).collect::<Vec<f64>>();
+    let (rate, processes) = at_one_rate(processes)?;
+    let shares = |step: usize| late_shares(&processes, step);
     let means: Option<Vec<f64>> = (0..STEPS).map(|step| mean(&shares(step))).collect();
     let value = rate * crossing(&means?, allowed)?;
     let interval = interval(shares, allowed, confidence, processes.len())
@@ -121,20 +119,66 @@ pub fn largest_rate<'a>(
     Some(Estimate { value, interval, n: processes.len(), confidence })
 }
 
+/// The end that is known of a largest rate which lies beyond the rates that were looked at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RateBound {
+    /// At this rate fewer queries were late than the bound allows.
+    AtLeast(f64),
+    /// At this rate more were late.
+    AtMost(f64),
+}
+
+/// On which side of the rate of the processes the largest rate lies, where [`largest_rate`] tells none; `None` where a t test
+/// over them leaves that open. One process alone has no test.
+pub fn rate_bound<'a>(
+    processes: impl IntoIterator<Item = &'a LateCounts>,
+    allowed: f64,
+    confidence: f64,
+) -> Option<RateBound> {
+    let (rate, processes) = at_one_rate(processes)?;
+    let quantile = match processes.len() {
+        1 => 0.0,
+        several => student_t_quantile(f64::midpoint(1.0, confidence), several as f64 - 1.0),
+    };
+    // The steps on both sides of the rate itself.
+    let excess = |step: usize| excess(&late_shares(&processes, step), allowed, quantile);
+    if excess(STEPS / 2)? < -1.0 {
+        Some(RateBound::AtLeast(rate))
+    } else if excess(STEPS / 2 - 1)? > 1.0 {
+        Some(RateBound::AtMost(rate))
+    } else {
+        None
+    }
+}
+
+/// The rate of the first process, and those that were measured at it.
+fn at_one_rate<'a>(processes: impl IntoIterator<Item = &'a LateCounts>) -> Option<(f64, Vec<&'a LateCounts>)> {
+    let mut processes: Vec<&LateCounts> = processes.into_iter().filter(|counts| counts.is_whole()).collect();
+    let rate = processes.first()?.rate;
+    processes.retain(|counts| counts.rate == rate);
+    Some((rate, processes))
+}
+
+/// The late share of each process at one of the rates.
+fn late_shares(processes: &[&LateCounts], step: usize) -> Vec<f64> {
+    processes.iter().map(|counts| counts.share(step)).collect()
+}
+
+/// How far the mean of these shares lies from the one allowed, in half widths of its interval: above 1 it is larger, below -1
+/// smaller.
+fn excess(shares: &[f64], allowed: f64, quantile: f64) -> Option<f64> {
+    let share = mean(shares)?;
+    let error = standard_deviation(shares).unwrap_or(0.0) / (shares.len() as f64).sqrt();
+    // Late queries come in clusters, so that their variance grows with their share: the error is that of the share
+    // allowed. By its own, too small a share would have too small an error.
+    let half = quantile * error * (allowed / share.max(LEAST_SHARE)).sqrt();
+    Some((share - allowed) / half.max(f64::MIN_POSITIVE))
+}
+
 /// The factors at which Student's t test does not reject the share allowed.
 fn interval(shares: impl Fn(usize) -> Vec<f64>, allowed: f64, confidence: f64, processes: usize) -> Option<Interval> {
     let quantile = student_t_quantile(f64::midpoint(1.0, confidence), processes.checked_sub(2)? as f64 + 1.0);
-    // Above 1 the share is larger than the one allowed, below -1 smaller.
-    let excess: Option<Vec<f64>> = (0..STEPS)
-        .map(|step| {
-            let shares = shares(step);
-            let (share, error) = (mean(&shares)?, standard_deviation(&shares)? / (shares.len() as f64).sqrt());
-            // Late queries come in clusters, so that their variance grows with their share: the error is that of the share
-            // allowed. By its own, too small a share would have too small an error.
-            let half = quantile * error * (allowed / share.max(LEAST_SHARE)).sqrt();
-            Some((share - allowed) / half.max(f64::MIN_POSITIVE))
-        })
-        .collect();
+    let excess: Option<Vec<f64>> = (0..STEPS).map(|step| excess(&shares(step), allowed, quantile)).collect();
     let excess = excess?;
     let last_below = excess.iter().rposition(|excess| *excess < -1.0).filter(|below| below + 1 < STEPS)?;
     let first_above = excess.iter().position(|excess| *excess > 1.0).filter(|above| *above > 0)?;
@@ -300,6 +344,15 @@ mod tests {
             assert_eq!(largest_rate(&[counts(late), counts(late)], ALLOWED, 0.95), None);
             assert_eq!(counts(late).own_rate(ALLOWED), None);
         }
+        let bound = |late: &[u32]| {
+            let processes: Vec<LateCounts> = late.iter().map(|late| counts(*late)).collect();
+            rate_bound(&processes, ALLOWED, 0.95)
+        };
+        assert_eq!(bound(&[0, 0]), Some(RateBound::AtLeast(100.0)));
+        assert_eq!(bound(&[0]), Some(RateBound::AtLeast(100.0)));
+        assert_eq!(bound(&[1_000, 1_000]), Some(RateBound::AtMost(100.0)));
+        assert_eq!(bound(&[0, 18, 0, 20]), None, "the mean lies near the share allowed");
+        assert_eq!(bound(&[]), None);
         let short = LateCounts { late: vec![1; 3], ..counts(0) };
         let empty = LateCounts { queries: 0, ..counts(0) };
         assert_eq!(largest_rate(&[short, empty], ALLOWED, 0.95), None);

@@ -50,6 +50,7 @@ pub(super) struct WorkerPipe<'a> {
     left: Duration,
     since: Instant,
     timeout: Nanos,
+    shortened_by: Option<&'static str>,
     interrupts: &'a Interrupts,
     /// Interrupts after which the run is given up at once.
     patience: u32,
@@ -69,6 +70,7 @@ impl<'a> WorkerPipe<'a> {
             left: launch.timeout.to_duration(),
             since: started,
             timeout: launch.timeout,
+            shortened_by: launch.shortened_by,
             interrupts,
             patience,
             asked: None,
@@ -196,7 +198,8 @@ impl<'a> WorkerPipe<'a> {
             }
             let left = self.left.saturating_sub(self.since.elapsed());
             if left.is_zero() {
-                let text = format!("the run did not end within {}", self.timeout);
+                let why = self.shortened_by.map_or_else(String::new, |why| format!(" ({why})"));
+                let text = format!("the run did not end within {}{why}", self.timeout);
                 return Err(Failure::new(FailureKind::Timeout, text).into());
             }
             let nap = left.min(Duration::from_secs(1));

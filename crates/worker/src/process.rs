@@ -43,6 +43,8 @@ pub struct Launch {
     pub log: PathBuf,
     /// How long perfrun waits for it, from its start to its end; while others take turns, nobody waits.
     pub timeout: Nanos,
+    /// What allows no more, where that is not the specification's `timeout`: `the budget leaves no more`.
+    pub shortened_by: Option<&'static str>,
 }
 
 impl Launch {

@@ -24,6 +24,7 @@ use tracing::info;
 
 pub(crate) use self::convert::{Observation, apart};
 use super::Job;
+use super::event::Event;
 use super::session::{RunError, Session};
 use record::{Finding, StoreError};
 
@@ -77,6 +78,7 @@ fn step<P: Pass>(job: &mut Job, session: &mut Session<'_>) -> Result<(), RunErro
     if P::is_wanted(job) && !P::is_there(job) {
         session.go_on()?;
         info!("pass `{}` begins", P::Found::PASS);
+        session.emit(&Event::PassBegan { pass: P::Found::PASS });
         let started = Instant::now();
         let found = P::carry_out(job, session)?;
         job.record_mut().keep(found)?;

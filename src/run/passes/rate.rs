@@ -123,8 +123,9 @@ fn one(
         let supports = run.late.as_ref().and_then(|late| late.own_rate(bound.allowed()));
         found.tried.push(TriedRate { per_s: rate, late, supports_per_s: supports });
         let before = rate;
+        // Its queries were replayed at rates from half to twice its own.
         rate =
-            supports.unwrap_or(if late.is_some_and(|late| late > bound.allowed()) { rate / 2.0 } else { rate * 1.5 });
+            supports.unwrap_or(if late.is_some_and(|late| late > bound.allowed()) { rate / 2.0 } else { rate * 2.0 });
         if supports.is_some() && (rate / before - 1.0).abs() < NEAR {
             break;
         }

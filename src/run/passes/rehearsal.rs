@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Pass;
 use super::outputs;
@@ -14,6 +14,7 @@ use super::reference::References;
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
+use crate::run::forecast::start_time;
 use crate::run::session::{RunError, Session};
 use base::machine::clock::ClockQuality;
 use base::metric;
@@ -83,11 +84,13 @@ impl Pass for Rehearsal {
                 continue;
             }
             let outputs = outputs::outputs_folder(job, &references, index)?;
+            let started = Instant::now();
             let run = pilot(job, &cell, position as u32, outputs, session)?;
+            let took = started.elapsed().saturating_sub(start_time(&run).to_duration());
             run.write(job.folder())?;
             session.emit(&Event::Rehearsed { done: position + 1, total, run: &run });
             ran_out.note(cell, &run);
-            job.add(run);
+            job.add_pilot(run, took);
         }
         Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large })
     }

@@ -85,7 +85,15 @@ pub(super) fn loads(number: u64) -> Results {
         };
         cell.names[Axis::Variants] = "fp32".to_owned();
         cell.names[Axis::Inputs] = format!("b1-{}", queries.label());
-        cell.load = Some(CellLoad { queries, callers: 1, predicted_per_s: None, per_s: None, tried: Vec::new() });
+        cell.load = Some(CellLoad {
+            queries,
+            callers: 1,
+            predicted_per_s: None,
+            per_s: None,
+            at_least_per_s: None,
+            at_most_per_s: None,
+            tried: Vec::new(),
+        });
     }
     results.comparisons.clear();
     results.choice = None;

@@ -131,7 +131,7 @@ pub(super) fn unfit(
         Some(Unfit::Withheld(Withheld::ControlFailed))
     } else if (completed as usize) < LEAST_RUNS {
         Some(Unfit::TooFewRuns(completed))
-    } else if summary.estimate_of(metric).is_none() {
+    } else if summary.estimate_of(metric).is_none() && summary.bound_of(metric).is_none() {
         let is_batched = summary.iterations > 1 && metric.metric.name == LATENCY.name;
         Some(if is_batched { Unfit::Batched(summary.iterations) } else { Unfit::NoValue })
     } else if !summary.supports(metric) {

@@ -11,6 +11,7 @@ pub mod family;
 mod gated_pairs;
 mod goals;
 pub mod need;
+mod one_sided;
 pub mod pair;
 pub mod pareto;
 pub mod proposal;

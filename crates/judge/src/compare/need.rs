@@ -244,7 +244,8 @@ fn of_cell(cell: &CellSummary, terms: &ComparisonRules) -> Progress {
     let estimate = cell.estimate_of(metric).filter(|_| cell.has_enough_runs());
     let width = estimate.and_then(|found| found.relative_half_width());
     match width {
-        _ if is_given_up(cell) => Progress::Hopeless,
+        // More runs at the same rate are late as seldom.
+        _ if is_given_up(cell) || cell.bound_of(metric).is_some() => Progress::Hopeless,
         Some(width) if width <= terms.margin_of(metric) => Progress::Decided,
         _ => Progress::Open,
     }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::one_sided;
 use super::score::{self, MARGIN_OF_SHARES, p_beyond};
 use super::unpaired::sign;
 use super::withheld::withheld;
@@ -158,7 +159,8 @@ pub(crate) fn compare_unasked(
     let found = compare_cells(summary, baseline, cell, metric, terms);
     if metric.metric.name == LARGEST_RATE.name {
         // A run whose rate lies beyond those that were looked at is not like the others.
-        let lacks = |cell: &CellSummary| cell.run_values(metric).len() < cell.runs.completed as usize;
+        let is_told = |cell: &CellSummary| cell.bound_of(metric).is_none();
+        let lacks = |cell: &CellSummary| is_told(cell) && cell.run_values(metric).len() < cell.runs.completed as usize;
         let why = (lacks(from) || lacks(to)).then_some(Withheld::ShortLoad);
         return found.map(|found| found.withheld_for(why));
     }
@@ -188,6 +190,9 @@ pub(crate) fn compare_cells(
     }
     if reference.metric.is_own() && from.is_same_in_all_runs(reference) && to.is_same_in_all_runs(reference) {
         return exact(summary, baseline, cell, reference);
+    }
+    if [from, to].iter().any(|cell| cell.bound_of(reference).is_some()) {
+        return beyond(from, to, reference, terms);
     }
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
@@ -274,6 +279,38 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         p: None,
     };
     Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
+}
+
+/// The verdict by largest rates of which one at least lies beyond those that were looked at.
+fn beyond(
+    from: &CellSummary,
+    to: &CellSummary,
+    reference: MetricReference,
+    terms: &ComparisonRules,
+) -> Option<Comparison> {
+    let found = one_sided::ratio(from, to, reference, terms)?;
+    let comparison = Comparison {
+        cell: to.id,
+        baseline: from.id,
+        metric: reference,
+        ratio: found.ratio,
+        low: found.interval.map(|interval| interval.low),
+        high: found.interval.map(|interval| interval.high).filter(|high| high.is_finite()),
+        confidence: terms.confidence(),
+        blocks: u64::from(from.runs.completed.min(to.runs.completed)),
+        margin: terms.margin_of(reference),
+        verdict: found.verdict,
+        reason: if found.interval.is_some() { Reason::BeyondMargin } else { Reason::TooFewBlocks },
+        beside: beside([from, to]),
+        more_blocks: None,
+        deviation: None,
+        detectable: None,
+        p: None,
+    };
+    let why = withheld(from).or_else(|| withheld(to));
+    let why = why.or((terms.is_quick && comparison.beside.is_some()).then_some(Withheld::OtherLoad));
+    let is_open = found.interval.is_some() && found.verdict.is_open();
+    Some(comparison.withheld_for(why.or(is_open.then_some(Withheld::RateBeyond))))
 }
 
 /// The paired comparison of two arms in their common blocks.

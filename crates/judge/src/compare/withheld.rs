@@ -30,6 +30,8 @@ pub enum Withheld {
     Saturated,
     /// Too few queries for its queue.
     ShortLoad,
+    /// At the rate of the runs too few queries were late, or too many, for the largest rate of both.
+    RateBeyond,
     /// The two have different batches, so that one inference of the one is not one of the other, and no rate of items.
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
@@ -41,9 +43,10 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed.
+    /// Whether the ratio itself means nothing: what was timed is not the model's work, or was not timed; or it is of ends alone.
     pub fn hides_the_value(self) -> bool {
-        matches!(self, Withheld::NotFinite | Withheld::NotResolved | Withheld::BatchesDiffer | Withheld::Untimed)
+        use Withheld::{BatchesDiffer, NotFinite, NotResolved, RateBeyond, Untimed};
+        matches!(self, NotFinite | NotResolved | BatchesDiffer | Untimed | RateBeyond)
     }
 
     /// Whether more runs may make it judged: of more a smaller share may have failed, or never become steady.
@@ -67,6 +70,7 @@ impl Withheld {
             Withheld::Untimed => "much of the time lies outside of the program's clock",
             Withheld::Saturated => "more queries came than could be served",
             Withheld::ShortLoad => "too short to tell: fewer queries than the queue needs",
+            Withheld::RateBeyond => "the rates that were tried do not reach the largest rate of both",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
             Withheld::OtherLoad => "other load during most runs of a quick look",

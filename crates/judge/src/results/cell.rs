@@ -29,6 +29,12 @@ pub struct CellLoad {
     /// The rate of the runs that look for the largest; absent where none keeps the bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_s: Option<f64>,
+    /// The largest rate is this or more: at the rate of the runs too few queries were late to tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least_per_s: Option<f64>,
+    /// The largest rate is this or less: at the rate of the runs too many were late to tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most_per_s: Option<f64>,
     /// The rates that were tried before, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<TriedRate>,

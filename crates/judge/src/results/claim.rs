@@ -80,7 +80,8 @@ pub enum Kind {
     MoreAccurate,
     /// Less right than the reference, or with larger errors.
     LessAccurate,
-    /// So many queries per second, and no more, kept the bound in the session that was measured.
+    /// So many queries per second, and no more, kept the bound in the session that was measured. Evidence without a value has the
+    /// end that is known.
     LargestRate,
     /// Of the numbers of clients that were measured, the one with the most throughput for its latency lies between these, both
     /// included. Evidence: queries per second over the nanoseconds of the mean latency, of every level.

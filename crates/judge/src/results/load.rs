@@ -7,7 +7,7 @@ use base::code::Code;
 use base::metric::{ITEMS, LARGEST_RATE, LATE_SHARE, LATENCY, MetricReference, Statistic, THROUGHPUT};
 use experiment::{AxisMap, Load};
 use plan::CellId;
-use statistics::interval::Estimate;
+use statistics::interval::{Estimate, Interval};
 
 /// Fewer numbers of clients have no knee between them.
 const LEAST_LEVELS: usize = 3;
@@ -61,22 +61,38 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     }
     let of_set = |(number, (_, cells)): (usize, (WithoutLevel, Vec<&Cell>))| {
         let place = Place::Load(number);
-        let each = cells.iter().flat_map(|cell| [at_rate(cell, place), largest_rate(cell, place)]).flatten();
+        let largest = cells.iter().find_map(|cell| between(cell));
+        let each = cells.iter().flat_map(|cell| [at_rate(cell, largest, place), largest_rate(cell, place)]).flatten();
         let levels = cells.iter().filter_map(|cell| Level::of(cell)).collect();
         each.chain(knee(levels, place)).collect::<Vec<_>>()
     };
     sets.into_iter().enumerate().flat_map(of_set).collect()
 }
 
-/// Whether a given rate keeps its bound, by the whole interval of its late share.
-fn at_rate(cell: &Cell, place: Place) -> Option<Claim> {
-    let Load::Rate { bound: Some(bound), .. } = cell.load.as_ref()?.queries else { return None };
+/// Between what the largest rate of a cell that looks for it lies, by its whole interval or the end that is known.
+fn between(cell: &Cell) -> Option<Interval> {
+    let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.has_enough_runs())?;
+    let told = cell.estimate(&LARGEST_RATE).and_then(|found| found.interval);
+    let least = load.at_least_per_s.map(|low| Interval { low, high: f64::INFINITY });
+    let most = load.at_most_per_s.map(|high| Interval { low: 0.0, high });
+    told.or(least).or(most).filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))
+}
+
+/// Whether a given rate keeps its bound, by the whole interval of its late share. That is open where the same queue's largest
+/// rate says otherwise.
+fn at_rate(cell: &Cell, largest: Option<Interval>, place: Place) -> Option<Claim> {
+    let Load::Rate { per_s, bound: Some(bound), .. } = cell.load.as_ref()?.queries else { return None };
     let is_saturated = cell.codes.contains_key(Code::Saturated.name());
     let late = cell.estimate(&LATE_SHARE).filter(|_| cell.has_enough_runs());
     let kind = match late.and_then(|late| late.interval) {
         Some(late) if late.high <= bound.allowed() && !is_saturated => Kind::Kept,
         Some(late) if late.high > bound.allowed() && (is_saturated || late.low > bound.allowed()) => Kind::Missed,
         _ => Kind::Undecided,
+    };
+    let kind = match (kind, largest) {
+        (Kind::Kept, Some(largest)) if largest.high < per_s => Kind::Undecided,
+        (Kind::Missed, Some(largest)) if largest.low > per_s => Kind::Undecided,
+        _ => kind,
     };
     let rests_on = late.map(|late| Evidence::of_estimate(cell.id, &late)).into_iter().collect();
     Some(Claim { place, kind, metric: MetricReference::of(&LATE_SHARE), cells: vec![cell.id], rests_on })
@@ -86,7 +102,13 @@ fn largest_rate(cell: &Cell, place: Place) -> Option<Claim> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
     let metric = MetricReference::of(&LARGEST_RATE);
     load.queries.bound().filter(|_| !cell.codes.contains_key(Code::ShortLoad.name()))?;
-    let rests_on = vec![Evidence::of_estimate(cell.id, &cell.estimate_of(metric)?)];
+    let (at_least, at_most) = (load.at_least_per_s, load.at_most_per_s);
+    let one_sided = (at_least.is_some() || at_most.is_some()).then(|| {
+        let n = u64::from(cell.completed);
+        Evidence { cell: cell.id, against: None, value: None, low: at_least, high: at_most, n }
+    });
+    let told = cell.estimate_of(metric).map(|found| Evidence::of_estimate(cell.id, &found));
+    let rests_on = vec![told.or(one_sided)?];
     Some(Claim { place, kind: Kind::LargestRate, metric, cells: vec![cell.id], rests_on })
 }
 
@@ -141,7 +163,11 @@ fn knee(mut levels: Vec<Level>, place: Place) -> Option<Claim> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::CellLoad;
     use super::*;
+    use crate::stored::Estimated;
+    use base::quantity::Nanos;
+    use experiment::{Arrivals, LatencyBound};
 
     /// What is claimed of levels with so many clients, answers in a second and a relative half width of their power.
     fn found(levels: &[(u32, f64)], half: f64) -> (Option<u32>, Option<u32>) {
@@ -154,6 +180,37 @@ mod tests {
             Kind::Knee { least, most } => (least, most),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// A cell of a load with six runs, with its late share or its largest rate.
+    fn cell(queries: Load, metric: &str, [low, high]: [f64; 2]) -> Cell {
+        let value = f64::midpoint(low, high);
+        let known = Estimated { value, low: Some(low), high: Some(high), n: 6, supported: None };
+        let load = CellLoad {
+            queries,
+            callers: 1,
+            predicted_per_s: None,
+            per_s: None,
+            at_least_per_s: None,
+            at_most_per_s: None,
+            tried: Vec::new(),
+        };
+        Cell { completed: 6, load: Some(load), metrics: [(metric.to_owned(), known)].into(), ..Cell::default() }
+    }
+
+    #[test]
+    fn no_rate_is_kept_above_the_largest() {
+        let bound = LatencyBound { probability: 0.99, limit: Nanos(20_000_000) };
+        let at = |per_s: f64, late: [f64; 2]| {
+            let queries = Load::Rate { per_s, arrivals: Arrivals::Poisson, bound: Some(bound) };
+            cell(queries, LATE_SHARE.name, late)
+        };
+        let largest = cell(Load::Largest { arrivals: Arrivals::Poisson, bound }, LARGEST_RATE.name, [83.0, 94.0]);
+        let said = |cell: &Cell| at_rate(cell, between(&largest), Place::Load(0)).unwrap().kind;
+        let (seldom, often) = ([0.001, 0.004], [0.02, 0.03]);
+        assert_eq!((said(&at(100.0, seldom)), said(&at(80.0, often))), (Kind::Undecided, Kind::Undecided));
+        assert_eq!((said(&at(90.0, seldom)), said(&at(90.0, often))), (Kind::Kept, Kind::Missed));
+        assert_eq!(at_rate(&at(100.0, seldom), None, Place::Load(0)).unwrap().kind, Kind::Kept);
     }
 
     #[test]

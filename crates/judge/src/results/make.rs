@@ -22,6 +22,7 @@ use plan::{self, CellId, Plan};
 use quality::fidelity::Fidelity;
 use record::provenance::Provenance;
 use record::{Manifest, RuntimeUsed, VariantAccuracy, VariantFile, VariantOrigin};
+use statistics::largest_rate::RateBound;
 
 /// The results of a record, with the home folder taken out of texts that other programs wrote.
 pub fn results(manifest: &Manifest, summary: &Summary, judged: &Judged) -> Results {
@@ -192,13 +193,20 @@ fn items_right(manifest: &Manifest) -> Vec<ItemsRight> {
     manifest.accuracy().iter().flat_map(of).collect()
 }
 
-fn load(manifest: &Manifest, cell: &plan::Cell) -> Option<CellLoad> {
+fn load(manifest: &Manifest, cell: &plan::Cell, summary: &CellSummary) -> Option<CellLoad> {
     let found = manifest.rate_of(cell);
+    let (at_least_per_s, at_most_per_s) = match summary.rate_bound {
+        Some(RateBound::AtLeast(rate)) => (Some(rounded(rate)), None),
+        Some(RateBound::AtMost(rate)) => (None, Some(rounded(rate))),
+        None => (None, None),
+    };
     Some(CellLoad {
         queries: manifest.plan.input_of(cell).load?,
         callers: manifest.callers_of(cell),
         predicted_per_s: found.and_then(|found| found.predicted_per_s).map(rounded),
         per_s: found.and_then(|found| found.per_s).map(rounded),
+        at_least_per_s,
+        at_most_per_s,
         tried: found.map(|found| found.tried.clone()).unwrap_or_default(),
     })
 }
@@ -227,7 +235,7 @@ fn cell(manifest: &Manifest, named: &[String], index: usize, cell: &plan::Cell, 
         failed: summary.runs.failed,
         batch: manifest.batch_of(cell),
         search: manifest.search_of(cell).map(|search| Search { end: search.end, tried: search.tried.clone() }),
-        load: load(manifest, cell),
+        load: load(manifest, cell, summary),
         macs: manifest.cost(cell).and_then(|cost| cost.macs),
         threads: manifest.threads_of(cell),
         iterations: summary.iterations,

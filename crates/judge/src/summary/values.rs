@@ -14,7 +14,7 @@ use plan::CellId;
 use quality::accuracy::Score;
 use quality::fidelity::Fidelity;
 use statistics::interval::{Estimate, Interval, mean_of_bad_runs};
-use statistics::largest_rate::{LateCounts, largest_rate};
+use statistics::largest_rate::{LateCounts, RateBound, largest_rate, rate_bound};
 use statistics::pooled_tail::PooledTail;
 use statistics::trimmed_mean::trimmed_mean;
 use worker::backend::Failure;
@@ -73,6 +73,8 @@ pub struct CellSummary {
     pub load: Option<Load>,
     /// Queries that would be late at other rates, by process, where the largest is looked for.
     pub late: Vec<LateCounts>,
+    /// The end that is known of a largest rate which lies beyond those that were looked at.
+    pub rate_bound: Option<RateBound>,
     /// Nodes by execution provider.
     pub nodes: BTreeMap<String, u64>,
     /// What of it ran on the CPU in place of its device; nothing in a cell of the CPU.
@@ -261,6 +263,9 @@ impl CellSummary {
 
     /// As [`CellSummary::estimate_at`], by which a promise is judged: of what a few bad runs decide, the mean of all.
     pub(crate) fn estimate_under_bound(&self, reference: MetricReference, confidence: f64) -> Option<Estimate> {
+        if let Some(bound) = self.bound_of(reference) {
+            return Some(self.one_sided(bound, confidence));
+        }
         match reference.is_about_bad_runs() {
             true if reference.metric.name == LATE_SHARE.name => self.estimate_at(reference, confidence),
             true => mean_of_bad_runs(&self.values(reference), confidence),
@@ -281,15 +286,39 @@ impl CellSummary {
             self.metrics.entry(LATE_SHARE.name.to_owned()).and_modify(|metric| metric.estimate = late);
         }
         let reference = MetricReference::of(&LARGEST_RATE);
-        if self.allowed_late(reference).is_some() {
+        if let Some(allowed) = self.allowed_late(reference) {
             match self.estimate_at(reference, CONFIDENCE) {
                 Some(estimate) => {
                     self.metrics.entry(reference.column()).and_modify(|metric| metric.estimate = estimate);
                 }
-                None => drop(self.metrics.remove(&reference.column())),
+                None => {
+                    self.metrics.remove(&reference.column());
+                    self.rate_bound = rate_bound(&self.late, allowed, CONFIDENCE);
+                }
             }
         }
         self
+    }
+
+    /// The end that is known of this metric, where its value is not.
+    pub(crate) fn bound_of(&self, reference: MetricReference) -> Option<RateBound> {
+        self.rate_bound.filter(|_| reference.metric.name == LARGEST_RATE.name)
+    }
+
+    fn one_sided(&self, bound: RateBound, confidence: f64) -> Estimate {
+        let (value, interval) = match bound {
+            RateBound::AtLeast(rate) => (rate, Interval { low: rate, high: f64::INFINITY }),
+            RateBound::AtMost(rate) => (rate, Interval { low: f64::NEG_INFINITY, high: rate }),
+        };
+        Estimate { value, interval: Some(interval), n: self.runs.completed as usize, confidence }
+    }
+
+    /// By what cells are put in order: the value of a metric, or the end that is known of it.
+    pub(crate) fn place_of(&self, reference: MetricReference) -> Option<f64> {
+        let end = self.bound_of(reference).map(|bound| match bound {
+            RateBound::AtLeast(rate) | RateBound::AtMost(rate) => rate,
+        });
+        end.or_else(|| Some(self.estimate_of(reference)?.value))
     }
 
     /// What it is compared with another by where nothing is asked: what its load says, items per second where one inference of

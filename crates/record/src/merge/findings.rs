@@ -35,7 +35,8 @@ pub(super) fn joined(parts: &[Part], joined: &Joined) -> PassFindings {
         let machine = (joined.is_several()).then_some(parts[at.part].machine.as_str());
         merge(&mut found.peak, &of.peak, |all, other| seen(all, other, machine));
         if let Some(budget) = of.budget {
-            let known = found.budget.get_or_insert(budget);
+            // The cells of each record without room for them are skipped in its plan.
+            let known = found.budget.get_or_insert(BudgetUsed { cells: None, ..budget });
             *known =
                 BudgetUsed { runs: known.runs.max(budget.runs), wanted: known.wanted.max(budget.wanted), ..*known };
         }

@@ -16,7 +16,7 @@ pub(crate) fn verdict_word(metric: &MetricReference, verdict: Verdict) -> String
 
 /// Whether a better value of it is what people call faster, without saying at what.
 pub(crate) fn is_speed(reference: MetricReference) -> bool {
-    let speeds = [LATENCY.name, THROUGHPUT.name, ITEMS.name, LARGEST_RATE.name];
+    let speeds = [LATENCY.name, THROUGHPUT.name, ITEMS.name];
     speeds.contains(&reference.metric.name) && !reference.statistic.is_scatter()
 }
 
@@ -28,6 +28,8 @@ pub(crate) fn better_word(metric: &MetricReference) -> &'static str {
 fn direction_word(reference: &MetricReference, better: bool) -> &'static str {
     let pair = match (reference.unit(), reference.metric.direction) {
         _ if reference.statistic.is_scatter() => ["lower", "higher"],
+        // How many are served is no speed.
+        _ if reference.metric.name == LARGEST_RATE.name => ["higher", "lower"],
         (Unit::Nanoseconds, Direction::LowerIsBetter) | (Unit::PerSecond, Direction::HigherIsBetter) => {
             ["faster", "slower"]
         }

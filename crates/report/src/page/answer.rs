@@ -106,7 +106,7 @@ pub(super) fn answer(reader: &Reader<'_>) -> Answer {
     // What holds for every part of the answer is a notice.
     let is_everywhere = !is_one && cause::condition(reader.results).is_some() && held.iter().all(Held::has_load);
     let row = |held: Held<'_>| held.row(reader, choice, is_one, !is_everywhere).told();
-    Answer::of(held.into_iter().map(row).collect(), &superlative(choice))
+    Answer::of(held.into_iter().map(row).collect(), &superlative(reader, choice))
 }
 
 fn not_compared(reader: &Reader<'_>) -> String {
@@ -259,7 +259,7 @@ impl<'a> Held<'a> {
         };
         let decided = [decided, reason.unwrap_or_default(), load.unwrap_or_default()];
         AnswerRow {
-            subject: if subject.is_empty() { superlative(choice) } else { subject },
+            subject: if subject.is_empty() { superlative(reader, choice) } else { subject },
             choice: self.choice.clone(),
             decided: decided.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
             costs: costs(reader, &self),
@@ -269,16 +269,16 @@ impl<'a> Held<'a> {
     }
 }
 
-fn superlative(choice: &Choice) -> String {
-    claimed(title_of_best(choice))
+fn superlative(reader: &Reader<'_>, choice: &Choice) -> String {
+    claimed(title_of_best(reader, choice))
 }
 
-fn title_of_best(choice: &Choice) -> String {
-    let mut evidence = choice.contests.iter().flat_map(|contest| &contest.evidence).peekable();
-    if choice.unasked
-        && evidence.peek().is_some()
-        && evidence.all(|row| row.metric == MetricReference::of(&LARGEST_RATE))
-    {
+fn title_of_best(reader: &Reader<'_>, choice: &Choice) -> String {
+    let entrants = choice.contests.iter().flat_map(|contest| &contest.entrants);
+    let mut cells = entrants.filter_map(|entrant| reader.cell(entrant.cell)).peekable();
+    let finds_rate = |cell: &Cell| cell.load.as_ref().is_some_and(|load| load.queries.is_largest());
+    let is_by_rate = choice.unasked && cells.peek().is_some() && cells.all(finds_rate);
+    if is_by_rate || choice.best.metric.name == LARGEST_RATE.name {
         return "Largest rate".to_owned();
     }
     let best = choice.best;

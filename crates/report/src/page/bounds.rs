@@ -120,7 +120,7 @@ pub(super) fn value_words(check: &BoundCheck, cell: &BoundedCell) -> String {
         cell.value.map(|value| Estimate { value, interval: cell.interval(), n: cell.n as usize, confidence: 0.95 });
     let by_runs = estimate.as_ref().map(|estimate| match metric.is_speedup() {
         true => format::judged_ratio(estimate.value, estimate.interval, min.or(max).unwrap_or(1.0) - 1.0),
-        false => Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
+        false => side(cell).to_owned() + &Column::fit(metric.unit(), [estimate]).value_with_unit(estimate),
     });
     let by_runs = by_runs.map(|text| text + &worst_words(metric, cell));
     let value = cell.pooled.map_or(by_runs, |pooled| pooled_words(metric, max, cell.outcome, &pooled));
@@ -135,6 +135,15 @@ pub(super) fn value_words(check: &BoundCheck, cell: &BoundedCell) -> String {
         (Some(value), Some(reason)) => format!("{value}: {reason}"),
         (Some(value), None) => value,
         (None, reason) => reason.unwrap_or_else(|| "no value".to_owned()),
+    }
+}
+
+/// `>= `, of a value of which one end alone is known.
+fn side(cell: &BoundedCell) -> &'static str {
+    match (cell.low, cell.high) {
+        (Some(_), None) => ">= ",
+        (None, Some(_)) => "<= ",
+        _ => "",
     }
 }
 

@@ -5,15 +5,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::TableColumn;
-use super::{Reader, judged, outputs};
+use super::{Reader, judged, load, outputs};
 use crate::cause::conditional;
-use crate::format::{self, Column};
+use crate::format::{self, Column, rounded_verdict};
 use base::metric::{
     CPU_TIME, DEVICE_MEMORY, ITEMS, LATENCY, MODEL_SIZE, Metric, MetricReference, PEAK_RSS, SYSTEM_TIME, THROUGHPUT,
     USER_TIME,
 };
 use experiment::Axis;
-use judge::results::{Cell, Comparison, Results, Status};
+use judge::results::{Cell, Results, Status};
 use quality::fidelity::OUTPUTS_DIFFER;
 use statistics::interval::Estimate;
 use statistics::planning::MINIMUM_RUNS;
@@ -138,7 +138,12 @@ impl Shown<'_, '_> {
             facts.push(self.text("outputs", outputs::in_a_word));
         }
         let [p95, _] = MetricReference::TAILS;
-        let has_tail = self.cells.iter().any(|cell| cell.estimate_of(p95).is_some() && cell.supports(p95));
+        let is_told = |tail: &MetricReference| {
+            self.cells.iter().any(|cell| cell.estimate_of(*tail).is_some() && cell.supports(*tail))
+        };
+        // Under a load that of the bound.
+        let bound = self.cells.iter().find_map(|cell| load::bounded_percentile(cell));
+        let tail = bound.into_iter().chain([p95]).find(is_told);
         // With cold caches there are latencies and no rates.
         let has = |metric: &Metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some());
         let rate = [ITEMS, THROUGHPUT].into_iter().find(|rate| has(rate));
@@ -152,15 +157,15 @@ impl Shown<'_, '_> {
         let of_command = [&CPU_TIME, &USER_TIME, &SYSTEM_TIME].into_iter();
         let of_command = of_command.filter(|metric| self.runs_commands() && has(metric)).map(MetricReference::of);
         let usual = [
-            has_tail.then_some(p95),
+            tail,
             rate,
             has(&DEVICE_MEMORY).then_some(MetricReference::of(&DEVICE_MEMORY)),
             Some(MetricReference::of(&PEAK_RSS)),
             Some(MetricReference::of(&MODEL_SIZE)),
         ];
         let usual = of_command.chain(usual.into_iter().flatten()).filter(|metric| !asked.contains(metric));
-        facts
-            .extend(usual.map(|metric| Known { is_first: is_first(metric.metric.name), ..self.metric(metric, false) }));
+        let is_first = |metric: MetricReference| Some(metric) == bound || is_first(metric.metric.name);
+        facts.extend(usual.map(|metric| Known { is_first: is_first(metric), ..self.metric(metric, false) }));
         let bound = self.text("bound by", |cell| cell.bound_by.as_ref().map(format::bound_in_short));
         facts.push(Known { is_first: false, ..bound });
         facts.push(self.text("notes", |cell| Some(notes(cell)).filter(|notes| !notes.is_empty())));
@@ -216,7 +221,7 @@ impl Shown<'_, '_> {
                 let why = match () {
                     () if metric == MetricReference::LATENCY => absence(cell),
                     () if is_latency && cell.iterations > 1 => format::batched(cell.iterations),
-                    () => String::new(),
+                    () => load::known_end(cell, metric).unwrap_or_default(),
                 };
                 return [why.clone(), why.clone(), why];
             };
@@ -283,18 +288,6 @@ fn transposed(rows: impl Iterator<Item = [String; 3]>) -> [Vec<String>; 3] {
         columns.iter_mut().zip(row).for_each(|(column, text)| column.push(text));
     }
     columns
-}
-
-/// `2.3x faster`, `equivalent`, `undecided: quick look`.
-fn rounded_verdict(row: &Comparison) -> String {
-    let word = format::verdict_of(row);
-    match row.withheld() {
-        Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
-        Some(withheld) => format!("{word}: {}", withheld.words()),
-        None if row.interval().is_none() => "not judged".to_owned(),
-        None if row.verdict.is_difference() => format!("{} {word}", format::rounded_ratio(row.ratio, row.interval())),
-        None => word.to_owned(),
-    }
 }
 
 /// What deserves doubt or explains the row.

@@ -79,6 +79,22 @@ fn knee_words(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
     }))
 }
 
+/// The percentile of latency that the load of a cell bounds.
+pub(super) fn bounded_percentile(cell: &Cell) -> Option<MetricReference> {
+    let bound = cell.load.as_ref()?.queries.bound()?;
+    Some(MetricReference { metric: &LATENCY, statistic: bound.statistic() })
+}
+
+/// `>= 3156/s`: a largest rate of which one end alone is known.
+pub(super) fn known_end(cell: &Cell, metric: MetricReference) -> Option<String> {
+    let load = cell.load.as_ref().filter(|_| metric.metric.name == LARGEST_RATE.name && !cell.is_invalid())?;
+    let (sign, rate) = match (load.at_least_per_s, load.at_most_per_s) {
+        (Some(rate), _) => (">=", rate),
+        (None, most) => ("<=", most?),
+    };
+    Some(format!("{sign} {}", amount(metric.unit(), rate)))
+}
+
 /// `143/s [139, 147] with p99 <= 20 ms in this session`: the largest rate of a cell.
 pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     let load = cell.load.as_ref().filter(|load| load.queries.is_largest() && cell.completed > 0)?;
@@ -87,28 +103,43 @@ pub(super) fn keeps(reader: &Reader<'_>, cell: &Cell) -> Option<String> {
     if cell.codes.contains_key(Code::ShortLoad.name()) {
         return Some(format!("an unknown rate with {bound}, since its runs are too short (`measure.stop`)"));
     }
-    let is_it = |claim: &&Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
-    let Some(estimate) = reader.results.claims.iter().find(is_it).and_then(|_| cell.estimate_of(reference)) else {
-        let rate = |factor: f64| Some(amount(reference.unit(), factor * load.per_s?));
-        return Some(claimed(format!("less than {} or more than {} with {bound}", rate(0.5)?, rate(2.0)?)));
+    // From service times alone, or what the interval covers: other sessions differ by more.
+    let of = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
+    let is_it = |claim: &Claim| claim.kind == Kind::LargestRate && claim.cells == [cell.id];
+    let is_claimed = reader.results.claims.iter().any(is_it);
+    if let Some(end) = known_end(cell, reference).filter(|_| is_claimed) {
+        let end = end.replacen(">=", "at least", 1).replacen("<=", "at most", 1);
+        return Some(claimed(format!("{end} with {bound} {of}")));
+    }
+    let Some(estimate) = cell.estimate_of(reference).filter(|_| is_claimed) else {
+        let rate =
+            |per_s: f64| format!(": the late queries of its runs at {} tell none", amount(reference.unit(), per_s));
+        return Some(format!("an unknown rate with {bound}{}", load.per_s.map_or_else(String::new, rate)));
     };
     let column = Column::fit(reference.unit(), [&estimate]);
     let (value, ends) = column.with_ends(&estimate);
     let ends = ends.map_or(String::new(), |ends| format!(" {ends}"));
-    // From service times alone, or what the interval covers: other sessions differ by more.
-    let of = if reader.results.measured.quick { "(predicted)" } else { "in this session" };
     Some(claimed(format!("{}{ends} with {bound} {of}", column.scale.joined(&value))))
 }
 
-/// `kept at 50/s`, `undecided at 100/s (0.8 % late, perhaps up to 3 %)`, `missed at 400/s (saturated)`
+/// `kept at 50/s`, `undecided at 100/s (0.8 % late, perhaps up to 3 %)`, `missed at 400/s (saturated)`,
+/// `undecided at 100/s (0.5 % late, yet above the largest rate)`
 fn kept(reader: &Reader<'_>, claim: &Claim) -> Option<String> {
     let cell = reader.cell(*claim.cells.first()?)?;
-    let Load::Rate { per_s, .. } = cell.load.as_ref()?.queries else { return None };
+    let Load::Rate { per_s, bound, .. } = cell.load.as_ref()?.queries else { return None };
+    let allowed = bound?.allowed();
     let rate = amount(THROUGHPUT.unit, per_s);
     let is_saturated = cell.codes.contains_key(Code::Saturated.name());
     let late = match claim.rests_on.first() {
         None => "too few runs".to_owned(),
         Some(_) if is_saturated => "saturated".to_owned(),
+        // Its own late queries say it, and the largest rate of the same queue another thing.
+        Some(Evidence { value, high: Some(high), .. }) if claim.kind == Kind::Undecided && *high <= allowed => {
+            format!("{} late, yet above the largest rate", percent((*value)?))
+        }
+        Some(Evidence { value, low: Some(low), .. }) if claim.kind == Kind::Undecided && *low > allowed => {
+            format!("{} late, yet below the largest rate", percent((*value)?))
+        }
         Some(Evidence { value, high: Some(high), .. }) if claim.kind == Kind::Undecided => {
             format!("{} late, perhaps up to {}", percent((*value)?), percent(*high))
         }

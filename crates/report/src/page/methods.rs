@@ -59,7 +59,12 @@ pub(super) fn in_short(results: &Results) -> Vec<String> {
         (false, 1) => format!("1 {process}"),
         // The budget may have left room for fewer than were asked for.
         (false, runs) => format!("{runs} {process}{es}"),
-        (true, _) => format!("{} to {} {process}{es}", results.rules.runs_min.unwrap_or(1), method.runs),
+        (true, _) => {
+            let asked = format!("{} to {} {process}{es}", results.rules.runs_min.unwrap_or(1), method.runs);
+            let completed = results.cells.iter().map(|cell| cell.completed).max().unwrap_or(0);
+            let is_cut = completed > 0 && Some(completed) < results.rules.runs_min;
+            if is_cut { format!("{completed} of {asked}") } else { asked }
+        }
     };
     let measured = match method.runs_commands() {
         true => format!(

@@ -2,6 +2,7 @@
 //! were searched.
 
 use super::cells::absence;
+use super::load::known_end;
 use super::notices::is_everywhere;
 use super::table::{Columns, TableCell, TableColumn};
 use super::{Reader, Section, Table};
@@ -300,7 +301,8 @@ fn rates(cells: &[&Cell]) -> Option<Table> {
     });
     table.add(TableColumn::number("runs at").of("the rate of the cell's runs"), |(_, load)| load.per_s.map(rate));
     table.add(TableColumn::number("largest rate").of("by the runs"), |(cell, _)| {
-        cell.estimate(&LARGEST_RATE).map(|found| rate(found.value))
+        let end = || known_end(cell, MetricReference::of(&LARGEST_RATE)).map(TableCell::text);
+        cell.estimate(&LARGEST_RATE).map(|found| rate(found.value)).or_else(end)
     });
     table.add(
         TableColumn::text("tried").of("rate, share of late queries, and the rate that its service times support"),

@@ -174,7 +174,7 @@ fn range(ratios: &[[f64; 3]]) -> String {
             let low = all().map(|row| row[1]).fold(f64::INFINITY, f64::min);
             let high = all().map(|row| row[2]).fold(0.0, f64::max);
             if high.is_infinite() {
-                return format!("at least {:.2}x", (low * 100.0).floor() / 100.0);
+                return format::at_least(low);
             }
             if let [[ratio, ..]] = ratios {
                 return format::ratio(*ratio, judge::results::interval(Some(low), Some(high)));
@@ -345,7 +345,8 @@ impl<'a> Said<'a> {
         if metric.metric.name == LARGEST_RATE.name {
             let keeps = keeps(reader, reader.cell(cell)?)?;
             let ends = judge::results::interval(Some(low), Some(high));
-            return Some(format!("takes {keeps}, {}", format::ratio(ratio, ends)));
+            let ratio = if high.is_finite() { format::ratio(ratio, ends) } else { format::at_least(low) };
+            return Some(format!("takes {keeps}, {ratio}"));
         }
         let is_speed = matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond);
         if is_speed || metric != self.choice.best {

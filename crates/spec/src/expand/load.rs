@@ -17,6 +17,9 @@ use reading::plain_file;
 /// Without another rule: a run goes on so long, and for so many queries. Rates take more where the queue needs it.
 const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 };
 
+/// A run takes the time of its queries.
+const TIMEOUT: Nanos = Nanos::from_secs(600);
+
 /// A message to a worker holds no more, nor does memory hold many such runs.
 const MOST_QUERIES: u32 = 1_000_000;
 
@@ -195,11 +198,29 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
     if !check.has(&place("stop")) {
         measure.stop = STOP;
         if !check.has(&place("timeout")) {
-            measure.timeout = measure.timeout.max(Nanos::from_secs(600));
+            measure.timeout = measure.timeout.max(TIMEOUT);
         }
-    } else if matches!(stop, StopForm::Precision(_)) {
+    } else if let (StopForm::Precision(_), Stop::Precision { max_time, .. }) = (stop, measure.stop) {
         let message = "`precision` takes latencies for independent, and those of a queue are not";
-        check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
+        // What the file says is right for the runs that it asks for; the load came from the command line.
+        if check.is_of_command_line(&top()) && !check.is_of_command_line(&place("stop")) {
+            measure.stop = timed(max_time);
+            if !check.has(&place("timeout")) {
+                measure.timeout = measure.timeout.max(TIMEOUT);
+            }
+            let instead = format!("this load stops its runs by `{{ mode: time, time: {max_time} }}` instead");
+            check.warn(&place("stop"), message, instead);
+        } else {
+            check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());
+        }
+    }
+}
+
+/// The rule without another one, for so long.
+fn timed(time: Nanos) -> Stop {
+    match STOP {
+        Stop::Time { min_samples, max_samples, .. } => Stop::Time { time, min_samples, max_samples },
+        other => other,
     }
 }
 
@@ -259,7 +280,7 @@ pub(super) fn multiply(points: &mut Vec<InputPoint>, levels: &[Load], check: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expand::tests::{mock, problems};
+    use crate::expand::tests::{mock, problems, valid};
 
     fn names(load: &str) -> Vec<String> {
         mock(&format!("measure: {{ load: {load} }}")).inputs.into_iter().map(|input| input.name).collect()
@@ -286,6 +307,19 @@ mod tests {
             mock(&format!("measure: {{ load: offline, {stop} }}")).measure.stop,
             Stop::Samples { count: 100, .. }
         ));
+    }
+
+    #[test]
+    fn a_load_of_the_command_line_exchanges_precision_and_says_so() {
+        let load = ["measure.load.rate=largest", "measure.load.bound.p99=20ms"];
+        let loaded = valid("measure: { stop: { max_time: 500ms } }", &load);
+        let time = Nanos::from_millis(500);
+        assert!(matches!(loaded.experiment.measure.stop, Stop::Time { time: found, .. } if found == time));
+        assert_eq!(loaded.experiment.measure.timeout, TIMEOUT);
+        let said: Vec<&str> = loaded.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(said, ["`precision` takes latencies for independent, and those of a queue are not"]);
+        assert!(valid("runs: 5", &load).warnings.is_empty());
+        assert_eq!(problems("measure: { load: offline, stop: { max_time: 500ms } }").len(), 1);
     }
 
     #[test]

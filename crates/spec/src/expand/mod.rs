@@ -198,7 +198,7 @@ mod tests {
         parse("x.yaml", &format!("backend: mock\n{models}{rest}"), Path::new(""), &overrides)
     }
 
-    fn valid(rest: &str, overrides: &[&str]) -> Loaded {
+    pub(super) fn valid(rest: &str, overrides: &[&str]) -> Loaded {
         read(rest, overrides).unwrap_or_else(|error| panic!("{:?}", miette::Report::new(error)))
     }
 

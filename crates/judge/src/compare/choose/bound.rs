@@ -44,7 +44,7 @@ pub struct BoundedCell {
     /// The bounded value; absent where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Lower end of its interval, at the confidence of verdicts.
+    /// Lower end of its interval, at the confidence of verdicts; the only one where the value is known on one side alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end.
@@ -177,8 +177,8 @@ pub(in crate::compare) fn check(
         BoundedCell {
             cell: cell.id,
             value: estimate.map(|estimate| estimate.value),
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
+            low: interval.map(|interval| interval.low).filter(|end| end.is_finite()),
+            high: interval.map(|interval| interval.high).filter(|end| end.is_finite()),
             n: estimate.map_or(0, |estimate| estimate.n as u64),
             worst: worst(summary, bound).filter(|_| outcome != Ok(BoundOutcome::Missed)),
             pooled: pooled.map(|(pooled, _)| pooled),

@@ -246,7 +246,7 @@ impl Question<'_> {
 /// The best estimate first.
 pub(crate) fn sort_by_estimate(summary: &Summary, metric: MetricReference, cells: &mut [usize]) {
     let sign = if metric.metric.direction == Direction::HigherIsBetter { -1.0 } else { 1.0 };
-    let value = |cell: &usize| summary.cells[*cell].estimate_of(metric).map_or(f64::INFINITY, |e| sign * e.value);
+    let value = |cell: &usize| summary.cells[*cell].place_of(metric).map_or(f64::INFINITY, |value| sign * value);
     cells.sort_by(|left, right| value(left).total_cmp(&value(right)));
 }
 

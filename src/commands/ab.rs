@@ -73,6 +73,7 @@ pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let loaded = load(arguments)?;
     ui.warnings(&loaded.warnings);
+    let words = words(&AbArgs { prove: false, ..arguments.clone() });
     let as_run = RunArgs {
         overrides,
         output: arguments.output.clone(),
@@ -80,15 +81,11 @@ pub(super) fn run(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
         wait: arguments.wait,
         format: Format::defaults().collect(),
         has_no_file: true,
+        kept_by: Some(format!("perfrun ab --export-spec experiments/ab.yaml {words}")),
         ..RunArgs::default()
     };
     let restrictions = specs::restrictions(&as_run.overrides);
-    let code = run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)?;
-    if code != ExitCode::Interrupted {
-        let words = words(&AbArgs { prove: false, ..arguments.clone() });
-        ui.labelled("keep it", &format!("perfrun ab --export-spec experiments/ab.yaml {words}"));
-    }
-    Ok(code)
+    run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)
 }
 
 /// The specification that the arguments stand for, as seen from a folder, if its file is not to lie here.

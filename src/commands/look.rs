@@ -9,6 +9,7 @@ use super::{run, specs};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
+use base::wording::list;
 use experiment::{Experiment, InputPoint};
 use files::scratch::Scratch;
 use prepare::runtime;
@@ -49,16 +50,25 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for line in sizes(&loaded.experiment) {
         ui.labelled("inputs", &line);
     }
-    let quick = RunArgs { overrides, ..arguments.clone() };
-    // A load is what was asked for, and no part of a whole.
-    let mut narrowed = arguments.overrides.clone();
+    let quick = RunArgs { overrides, kept_by: Some(kept_by(arguments)), ..arguments.clone() };
+    // A load is what was asked for, and no part of a whole; neither is `--quick`, since a look is always quick.
+    let mut narrowed = Overrides { quick: false, ..arguments.overrides.clone() };
     narrowed.set.retain(|change| !change.starts_with("measure.load."));
     let restrictions = specs::restrictions(&narrowed);
-    let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
-    if !arguments.dry_run {
-        ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));
+    run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)
+}
+
+/// The command that writes a specification of the same models under the same load, and what else to write into it.
+fn kept_by(arguments: &RunArgs) -> String {
+    const LOAD: [(&str, &str); 2] = [("measure.load.rate=", "--rate"), ("measure.load.bound.p99=", "--p99")];
+    let (mut command, mut others) = (format!("perfrun init {}", words(&arguments.specs)), Vec::new());
+    for change in &arguments.overrides.set {
+        match LOAD.iter().find_map(|(key, flag)| Some((flag, change.strip_prefix(*key)?))) {
+            Some((flag, value)) => command += &format!(" {flag} {}", shell::word(value)),
+            None => others.push(format!("`{change}`")),
+        }
     }
-    Ok(code)
+    if others.is_empty() { command } else { format!("{command} (then set {} in its file)", list(&others)) }
 }
 
 /// The sizes that dimensions got which a model leaves open, `batch 1, sequence 128`, for each model where they differ.
@@ -84,4 +94,26 @@ fn sizes(experiment: &Experiment) -> Vec<String> {
 /// The models as they were typed.
 fn words(specs: &[PathBuf]) -> String {
     specs.iter().map(|word| shell::word(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_look_keeps_its_load() {
+        let kept = |set: &[&str], rate: Option<&str>, p99: Option<&str>| {
+            let set = set.iter().map(|change| (*change).to_owned()).collect();
+            let overrides = Overrides { set, ..Overrides::default() };
+            let (rate, p99) = (rate.map(str::to_owned), p99.map(str::to_owned));
+            let typed = RunArgs { specs: vec!["my net.onnx".into()], overrides, rate, p99, ..RunArgs::default() };
+            kept_by(&typed.with_load())
+        };
+        assert_eq!(kept(&[], None, None), "perfrun init 'my net.onnx'");
+        assert_eq!(kept(&[], Some("largest"), Some("20ms")), "perfrun init 'my net.onnx' --rate largest --p99 20ms");
+        assert_eq!(
+            kept(&["inputs.batch=4"], Some("50/s"), None),
+            "perfrun init 'my net.onnx' --rate 50/s (then set `inputs.batch=4` in its file)"
+        );
+    }
 }

@@ -82,6 +82,29 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
 }
 
 #[test]
+fn nodes_too_short_for_the_profiler_have_shares_and_no_times() {
+    let place = Workplace::with_spec(TWO);
+    place.run(&["x.yaml", "--profile"]).expect_code(0);
+    // As where the profiler makes an inference three times as long.
+    let mut drowned = results(&place, "reports/x/results.json");
+    for cell in drowned["cells"].as_array_mut().unwrap() {
+        cell["profile"]["slowdown"]["value"] = 3.0.into();
+    }
+    place.write("drowned/results.json", &drowned.to_string());
+    let told = place.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0).stdout;
+    assert!(told.contains("nodes too short for the profiler") && !told.contains("Conv -3.5"), "{told}");
+    let (before, after) = (place.page("reports/x"), place.page("out"));
+    let table = |page: &str| {
+        let lines = page.lines().skip_while(|line| !line.ends_with("fp32 by operator")).skip(1);
+        lines.take_while(|line| line.starts_with('|')).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    assert!(table(&before).contains("time, ms"), "{before}");
+    let shares = table(&after);
+    assert!(shares.contains("share") && shares.contains("| Conv | 1 | 8") && !shares.contains("time"), "{after}");
+    assert!(!after.contains("int8 against fp32, by operator"), "{after}");
+}
+
+#[test]
 fn a_planted_operator_is_named_first() {
     const PLANTED: usize = 20;
     let variants: String = (0..PLANTED)

@@ -36,9 +36,6 @@ pub(super) enum Part {
     Told(String),
 }
 
-/// An interval wider than this, relative to the ratio, is said.
-const WIDE: f64 = 0.05;
-
 /// Ratios of which one is so many times another are not told as one range.
 const FAR_APART: f64 = 2.0;
 
@@ -156,15 +153,9 @@ impl Part {
 
 /// `2.3x`, `2.7x [1.69, 4.44]`; of several `1.2x to 2.5x`, which holds for each with its interval.
 fn range(ratios: &[[f64; 3]]) -> String {
-    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= WIDE * ratio;
-    let shown = |[ratio, low, high]: [f64; 3]| {
-        let text = format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
-        let is_within =
-            |text: &str| text.trim_end_matches('x').parse().is_ok_and(|ratio: f64| low <= ratio && ratio <= high);
-        let exact = |decimals: i32| format!("{}x", format::fixed(ratio, decimals));
-        let more = || (1..=4).map(exact).find(|text| is_within(text));
-        if is_within(&text) { text } else { more().unwrap_or(text) }
-    };
+    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= format::WIDE * ratio;
+    let shown =
+        |[ratio, low, high]: [f64; 3]| format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
     let all = || ratios.iter().copied();
     let least = all().min_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
     let most = all().max_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);

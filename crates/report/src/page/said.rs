@@ -10,6 +10,7 @@ use super::judged::{why_open, would_decide};
 use super::load::keeps;
 use crate::format;
 use crate::mark::claimed;
+use base::code::spelt;
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Unit};
 use base::wording::{count, list};
 use judge::results::{Choice, Claim, Comparison, Contest, Kind, Place, Reason, Standing};
@@ -244,7 +245,21 @@ impl<'a> Said<'a> {
             };
             parts.extend((entered == 1).then(|| Part::Told(why.to_owned())));
         }
-        parts
+        self.at_batch(cell).into_iter().chain(parts).collect()
+    }
+
+    /// `24 items/s at batch 8 with two threads`: what is served by items per second, of cells whose batches differ.
+    fn at_batch(&self, cell: CellId) -> Option<Part> {
+        let is_asked = self.names.contest.evidence.first()?.metric == MetricReference::of(&ITEMS);
+        let found = self.names.reader.cell(cell).filter(|_| is_asked)?;
+        self.names.cells.iter().any(|other| other.batch != found.batch).then_some(())?;
+        let rate = format::at_least(ITEMS.unit, &found.estimate(&ITEMS)?).replace("/s", " items/s");
+        let threads = match found.threads {
+            _ if !found.is_on_cpu() => String::new(),
+            1 => " with one thread".to_owned(),
+            several => format!(" with {} threads", spelt(several as usize)),
+        };
+        Some(Part::Told(format!("{rate} at batch {}{threads}", found.batch?)))
     }
 
     fn of_several(&self, best: &[CellId]) -> Vec<Part> {

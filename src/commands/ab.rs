@@ -104,6 +104,7 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let loaded = load(arguments)?;
     ui.warnings(&loaded.warnings);
+    let words = words(&AbArgs { prove: false, ..arguments.clone() });
     let as_run = RunArgs {
         overrides,
         output: arguments.output.clone(),
@@ -111,15 +112,11 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
         wait: arguments.wait,
         format: Format::defaults().collect(),
         has_no_file: true,
+        kept_by: Some(format!("perfrun ab --export-spec experiments/ab.yaml {words}")),
         ..RunArgs::default()
     };
     let restrictions = specs::restrictions(&as_run.overrides);
-    let code = run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)?;
-    if code != ExitCode::Interrupted {
-        let words = words(&AbArgs { prove: false, ..arguments.clone() });
-        ui.labelled("keep it", &format!("perfrun ab --export-spec experiments/ab.yaml {words}"));
-    }
-    Ok(code)
+    run::one((&shown(arguments), &place), &loaded, &as_run, restrictions, interrupts, ui)
 }
 
 /// The specification that the arguments stand for; `cwd` is where commands run, if that is not the folder of its file.

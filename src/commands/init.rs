@@ -147,7 +147,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let name = file.map_or_else(|| experiment_name(&models), |stem| valid_name(&stem.to_string_lossy()));
     if to_stdout {
         let models = nameable(models, None, ui)?;
-        return print(ui, &specification(&name, &models, None, Question::Precision));
+        return print(ui, &text_for(&name, &models, None, arguments)?);
     }
     let target = arguments.output.clone().unwrap_or_else(|| Path::new("experiments").join(format!("{name}.yaml")));
     let file = absolute(Path::new(""), &target);
@@ -157,7 +157,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let own_schema = Some(place.root.join(OWN_SCHEMA)).filter(|path| is_schema(path));
     let schema = own_schema.clone().unwrap_or_else(|| place.schema());
     let line = format!("# yaml-language-server: $schema={}\n", path_from(folder, &schema).to_string_lossy());
-    write_new(&target, &(line + &specification(&name, &models, Some(folder), Question::Precision)))?;
+    write_new(&target, &(line + &text_for(&name, &models, Some(folder), arguments)?))?;
     let mut written = target.display().to_string();
     if own_schema.is_none() {
         place.create_store()?;
@@ -170,6 +170,22 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     ui.note(&format!("wrote {written}"));
     ui.note(&format!("next: perfrun {}", shell::word(&target.to_string_lossy())));
     Ok(ExitCode::Done)
+}
+
+/// The text of a specification for these arguments.
+///
+/// # Errors
+///
+/// A load that cannot be read.
+fn text_for(name: &str, models: &[Model], folder: Option<&Path>, arguments: &InitArgs) -> Result<String, Error> {
+    let text = specification(name, models, folder, Question::Precision);
+    let Some(rate) = &arguments.rate else { return Ok(text + SHORT) };
+    let bound = arguments.p99.as_ref().map(|limit| format!(", bound: {{ p99: {} }}", scalar(limit)));
+    let load = format!("{{ rate: {}{} }}", scalar(rate), bound.unwrap_or_default());
+    let about = "# Runs are as long as queues need; `perfrun plan` says how long that takes.";
+    let text = format!("{text}\n{about}\nmeasure:\n  load: {load}\n");
+    spec::outline(name, &text, folder.unwrap_or(Path::new("/")))?;
+    Ok(text)
 }
 
 /// Whether the file is a schema of specifications, and not somebody else's of that name.
@@ -338,14 +354,17 @@ fn looked_at(models: &[Model], has_threads: bool) -> String {
     variants.join(", ")
 }
 
-/// What is compared, and how long it takes.
+/// What is compared, and how often.
 const PRECISIONS: &str = "
 # What to compare; the first one is the baseline. perfrun converts the models itself.
 variants: [VARIANTS]MORE
 
 devices: [cpu]          # or cuda, tensorrt, webgpu, openvino:CPU
 runs: auto              # fresh processes for each cell: as many as the verdicts need
+";
 
+/// How long it takes.
+const SHORT: &str = "
 # Short, for a first answer; remove these lines for final results.
 budget: 2m
 measure:

@@ -9,7 +9,8 @@ use super::{run, specs, verify};
 use crate::ui::Ui;
 use crate::ui::cli::{Overrides, RunArgs};
 use crate::ui::error::{Error, ExitCode};
-use experiment::{Experiment, InputPoint};
+use base::wording::list;
+use experiment::{Experiment, InputPoint, Package};
 use files::scratch::Scratch;
 use prepare::runtime;
 use reading::shell;
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     // Room for what stands behind it; names are ASCII.
     let name = format!("{}-look", &name[..name.len().min(56)]);
     let mut text = init::specification(&name, &models, None, Question::Look);
-    if !names_devices(&arguments.overrides) && verify::present(GPU).is_ok() {
+    if !names_devices(&arguments.overrides) && verify::present(GPU).is_ok() && has_gpu_runtime(arguments, ui) {
         text.push_str(&with_gpu(&text, models.len()));
     }
     let overrides = Overrides { quick: true, ..arguments.overrides.clone() };
@@ -52,16 +53,25 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     for line in sizes(&loaded.experiment) {
         ui.labelled("inputs", &line);
     }
-    let quick = RunArgs { overrides, ..arguments.clone() };
-    // A load and devices are what was asked for, and no part of a whole.
-    let mut narrowed = arguments.overrides.clone();
+    let quick = RunArgs { overrides, kept_by: Some(kept_by(arguments)), ..arguments.clone() };
+    // A load and devices are what was asked for, and no part of a whole; neither is `--quick`, since a look is always quick.
+    let mut narrowed = Overrides { quick: false, ..arguments.overrides.clone() };
     narrowed.set.retain(|change| !change.starts_with("measure.load.") && !change.starts_with(DEVICES));
     let restrictions = specs::restrictions(&narrowed);
-    let code = run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)?;
-    if !arguments.dry_run {
-        ui.labelled("keep it", &format!("perfrun init {}", words(&arguments.specs)));
+    run::one((&shown, &place), &loaded, &quick, restrictions, interrupts, ui)
+}
+
+/// The command that writes a specification of the same models under the same load, and what else to write into it.
+fn kept_by(arguments: &RunArgs) -> String {
+    const LOAD: [(&str, &str); 2] = [("measure.load.rate=", "--rate"), ("measure.load.bound.p99=", "--p99")];
+    let (mut command, mut others) = (format!("perfrun init {}", words(&arguments.specs)), Vec::new());
+    for change in &arguments.overrides.set {
+        match LOAD.iter().find_map(|(key, flag)| Some((flag, change.strip_prefix(*key)?))) {
+            Some((flag, value)) => command += &format!(" {flag} {}", shell::word(value)),
+            None => others.push(format!("`{change}`")),
+        }
     }
-    Ok(code)
+    if others.is_empty() { command } else { format!("{command} (then set {} in its file)", list(&others)) }
 }
 
 /// The GPU that is looked at unasked, where it is.
@@ -69,6 +79,19 @@ const GPU: &str = "cuda";
 
 /// How a change of the devices begins.
 const DEVICES: &str = "devices=";
+
+/// Whether there is a runtime for the GPU, fetched where that can be done: a look at the CPU alone is better than none.
+fn has_gpu_runtime(arguments: &RunArgs, ui: &Ui) -> bool {
+    let mut tell = |progress: &runtime::Progress| ui.labelled("runtime", &progress.to_string());
+    let (named, cache) = (arguments.runtime.as_deref(), runtime::cache_folder());
+    match runtime::find_or_install(named, Package::OnnxruntimeGpu, &cache, &mut tell) {
+        Ok(_) => true,
+        Err(error) => {
+            ui.labelled("left out", &format!("{GPU}: {error}"));
+            false
+        }
+    }
+}
 
 fn names_devices(overrides: &Overrides) -> bool {
     overrides.set.iter().any(|change| change.starts_with(DEVICES))
@@ -142,5 +165,22 @@ mod tests {
         assert!(names_devices(&set("devices=[cuda]")) && !names_devices(&set("runs=3")));
         let asked = RunArgs { devices: vec!["cpu".to_owned(), "cuda:1".to_owned()], ..RunArgs::default() };
         assert_eq!(asked.with_changes().overrides.set, ["devices=[cpu, cuda:1]"]);
+    }
+
+    #[test]
+    fn what_keeps_a_look_keeps_its_load() {
+        let kept = |set: &[&str], rate: Option<&str>, p99: Option<&str>| {
+            let set = set.iter().map(|change| (*change).to_owned()).collect();
+            let overrides = Overrides { set, ..Overrides::default() };
+            let (rate, p99) = (rate.map(str::to_owned), p99.map(str::to_owned));
+            let typed = RunArgs { specs: vec!["my net.onnx".into()], overrides, rate, p99, ..RunArgs::default() };
+            kept_by(&typed.with_changes())
+        };
+        assert_eq!(kept(&[], None, None), "perfrun init 'my net.onnx'");
+        assert_eq!(kept(&[], Some("largest"), Some("20ms")), "perfrun init 'my net.onnx' --rate largest --p99 20ms");
+        assert_eq!(
+            kept(&["inputs.batch=4"], Some("50/s"), None),
+            "perfrun init 'my net.onnx' --rate 50/s (then set `inputs.batch=4` in its file)"
+        );
     }
 }

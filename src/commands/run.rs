@@ -255,6 +255,9 @@ fn execute(
         ui.note(&continuation(place, &record));
         return Ok(ExitCode::Interrupted);
     }
+    if let Some(command) = arguments.kept_by.as_ref().filter(|_| was_measured(&record)) {
+        ui.labelled("keep it", command);
+    }
     if arguments.open {
         super::report::open(&written.files, ui);
     }

@@ -99,7 +99,7 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
         return Err(Error::refused(message, format!("this looks like {format}")));
     }
     info!("specification: {}", path.display());
-    shortened(spec::load(path, &changes(overrides))?, overrides)
+    shortened(spec::load(path, &changes(overrides))?, overrides, "leave out --quick")
 }
 
 /// As [`load`], of a text that is in no file; its paths are relative to `folder`.
@@ -109,7 +109,8 @@ pub(super) fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Error> 
 /// Every problem of the text and the overrides.
 pub(super) fn parse(name: &Path, text: &str, folder: &Path, overrides: &Overrides) -> Result<Loaded, Error> {
     let loaded = spec::parse(&name.display().to_string(), text, folder, &changes(overrides))?;
-    shortened(loaded, overrides)
+    // A quick look at models is quick without being asked.
+    shortened(loaded, overrides, "keep the models with `perfrun init`")
 }
 
 /// What the command line sets.
@@ -120,8 +121,8 @@ fn changes(overrides: &Overrides) -> Vec<String> {
     set
 }
 
-/// A quick look has a number of runs of its own.
-fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error> {
+/// A quick look has a number of runs of its own; `for_more` says what to do for more.
+fn shortened(mut loaded: Loaded, overrides: &Overrides, for_more: &str) -> Result<Loaded, Error> {
     if overrides.profile {
         loaded.experiment.profile.get_or_insert(Profiling::DEFAULT);
     }
@@ -134,7 +135,7 @@ fn shortened(mut loaded: Loaded, overrides: &Overrides) -> Result<Loaded, Error>
         return Ok(loaded);
     }
     if changes(overrides).iter().any(|change| change.starts_with("runs=")) {
-        let help = "leave out `runs`; for more runs, leave out --quick, or keep the models with `perfrun init`";
+        let help = format!("leave out `runs`; for more runs, {for_more}");
         return Err(Error::refused("a quick look has a fixed number of runs", help));
     }
     experiment::quick(&mut loaded.experiment);

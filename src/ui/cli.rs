@@ -226,6 +226,9 @@ pub struct RunArgs {
     /// The specification is in no file, so that its report is not one to commit.
     #[arg(skip)]
     pub has_no_file: bool,
+    /// The command that keeps what is measured, told where a cell ran.
+    #[arg(skip)]
+    pub kept_by: Option<String>,
 }
 
 impl RunArgs {
@@ -336,6 +339,12 @@ pub struct InitArgs {
     /// File to write (default: `experiments/<name>.yaml`; `-`: standard output); never overwrites.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Put the models under a load, as in `run`.
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// The bound on the 99th percentile of latency for `--rate`.
+    #[arg(long, value_name = "TIME", requires = "rate")]
+    pub p99: Option<String>,
 }
 
 /// Arguments of `schema`.

@@ -62,6 +62,20 @@ fn a_bound_on_a_percentile_is_decided_without_enough_samples_in_a_run() {
 }
 
 #[test]
+fn batches_are_answered_by_items_unasked() {
+    let place = Workplace::with_spec(
+        "backend: { mock: { median: 5ms, run_sd: 0.2%, noise: 1% } }\nmodels: [m]\ninputs: { batch: [1, 8] }\n\
+         variants: [{ name: v, threads: 2 }]\nruns: 8\nmeasure: { stop: { mode: samples, count: 50 } }\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0).stdout;
+    let answer = between(&done, "answer", "trust").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.starts_with("answer Fastest: b8. 15") || answer.starts_with("answer Fastest: b8. 16"), "{answer}");
+    assert!(answer.contains(" items/s at batch 8 with two threads, ") && answer.contains("faster per item than b1"));
+    assert!(done.find("mean items/s") < done.find("median, ms"), "{done}");
+    assert!(place.read("reports/x/report.md").contains("| mean items/s | latency |"));
+}
+
+#[test]
 fn the_answer_names_every_variant_that_differs() {
     let differs = |name: &str, scale: f64| format!("{{ name: {name}, mock: {{ differ: 60%, scale: {scale} }} }}");
     let place = Workplace::with_spec(&format!(

@@ -317,6 +317,19 @@ fn init_leads_to_more_of_a_specification() {
 }
 
 #[test]
+fn init_writes_the_load_of_a_quick_look() {
+    let place = Workplace::new();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
+    place.run(&["init", model, "--rate", "largest", "--p99", "20ms", "-o", "x.yaml"]).expect_code(0);
+    place.run(&["validate", "x.yaml"]).expect_code(0);
+    let text = place.read("x.yaml");
+    assert!(text.contains("  load: { rate: largest, bound: { p99: \"20ms\" } }\n"), "{text}");
+    let refused = place.run(&["init", model, "--rate", "largest", "-o", "y.yaml"]).expect_code(2);
+    assert!(refused.stderr.contains("`largest` is the largest rate that keeps a bound"), "{}", refused.stderr);
+    assert!(!place.path("y.yaml").exists());
+}
+
+#[test]
 fn init_points_editors_to_a_schema_that_is_there() {
     let place = Workplace::new();
     let models = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models");

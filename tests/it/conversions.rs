@@ -237,3 +237,12 @@ fn inspect_extracts_a_node_under_the_name_that_a_profile_has() {
     refused("features", &[model], "`--extract` takes one model");
     assert!(place.run(&["inspect", model, "-o", "two.onnx"]).expect_code(2).stderr.contains("--extract"));
 }
+
+#[test]
+fn a_quick_look_at_what_does_not_run_is_not_to_be_kept() {
+    need!(onnxruntime);
+    let place = Workplace::new();
+    write_model(&place.path("a.onnx"), "NoSuchOperator", &["x", "w"]);
+    let done = place.run(&["a.onnx"]).expect_code(3);
+    assert!(!done.stderr.contains("keep it"), "{}", done.stderr);
+}

@@ -80,6 +80,7 @@ fn a_quick_look_decides_no_goal() {
     let place = Workplace::with_spec(&(spec("0.2%") + goals));
     let quick = place.run(&["x.yaml", "--quick"]).expect_code(0);
     assert!(quick.stdout.contains("a quick look decides no goal"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("Run without `--quick` to decide"), "{}", quick.stdout);
     place.run(&["x.yaml"]).expect_code(4);
 }
 

@@ -342,6 +342,8 @@ fn a_quick_look_takes_models_and_writes_nothing_but_its_record() {
     let done = place.run(&["mlp.onnx"]).expect_code(0);
     assert!(done.stdout.contains("mlp  fp32") && done.stdout.contains("     int8"), "{}", done.stdout);
     assert!(done.stderr.contains("keep it    perfrun init mlp.onnx"), "{}", done.stderr);
+    // `--quick` was not typed.
+    assert!(done.stdout.contains("perfrun init MODEL") && !done.stdout.contains("--quick"), "{}", done.stdout);
     assert!(done.stderr.contains("inputs     batch 1; `--set inputs.NAME=SIZE` changes one"), "{}", done.stderr);
     let has_threads = base::machine::host::describe().default_threads() > 1;
     assert_eq!(done.stdout.contains("int8-t1"), has_threads, "{}", done.stdout);

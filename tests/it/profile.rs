@@ -40,7 +40,7 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
     let line = "profile    int8 against fp32, -4.0 ms: Conv -3.5, Relu -0.9, QuantizeLinear +0.6";
     assert!(done.stdout.contains(line), "{}", done.stdout);
     let first = place.read("reports/x/report.md");
-    assert!(first.contains("1.67x faster than fp32, saves 3.") && first.contains(" ms in Conv"), "{first}");
+    assert!(first.contains("1.66x faster than fp32, saves 3.") && first.contains(" ms in Conv"), "{first}");
     let results = results(&place, "reports/x/results.json");
     for cell in results["cells"].as_array().unwrap() {
         let profile = &cell["profile"];
@@ -79,6 +79,29 @@ fn the_parts_add_up_to_the_latency_and_to_the_difference() {
     ] {
         place.run(&["explain", column]).expect_code(0);
     }
+}
+
+#[test]
+fn nodes_too_short_for_the_profiler_have_shares_and_no_times() {
+    let place = Workplace::with_spec(TWO);
+    place.run(&["x.yaml", "--profile"]).expect_code(0);
+    // As where the profiler makes an inference three times as long.
+    let mut drowned = results(&place, "reports/x/results.json");
+    for cell in drowned["cells"].as_array_mut().unwrap() {
+        cell["profile"]["slowdown"]["value"] = 3.0.into();
+    }
+    place.write("drowned/results.json", &drowned.to_string());
+    let told = place.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0).stdout;
+    assert!(told.contains("nodes too short for the profiler") && !told.contains("Conv -3.5"), "{told}");
+    let (before, after) = (place.page("reports/x"), place.page("out"));
+    let table = |page: &str| {
+        let lines = page.lines().skip_while(|line| !line.ends_with("fp32 by operator")).skip(1);
+        lines.take_while(|line| line.starts_with('|')).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    assert!(table(&before).contains("time, ms"), "{before}");
+    let shares = table(&after);
+    assert!(shares.contains("share") && shares.contains("| Conv | 1 | 8") && !shares.contains("time"), "{after}");
+    assert!(!after.contains("int8 against fp32, by operator"), "{after}");
 }
 
 #[test]

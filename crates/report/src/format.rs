@@ -16,7 +16,7 @@ pub use comparison::{change, difference, is_beyond, judged_ratio, p_value, ratio
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, is_speed, verdict_word};
 
-pub(crate) use rounded::{noise_floor, rounded_bytes, rounded_ratio};
+pub(crate) use rounded::{WIDE, at_least, noise_floor, rounded_bytes, rounded_ratio};
 
 use base::metric::Unit;
 use judge::results::LEAST_RUNS;

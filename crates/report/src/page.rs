@@ -52,7 +52,14 @@ pub(crate) use test_cases::{TestCase, TestOutcome};
 pub use trust::Trust;
 
 /// What a quick look is worth.
-const QUICK_LOOK: &str = "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history. Run without `--quick` to measure the specification as written.";
+const QUICK_LOOK: &str =
+    "A few short runs of each cell without a control: a first impression, not a basis for decisions, gates or history.";
+
+/// The same, and how to get more.
+fn quick_look(results: &Results) -> String {
+    let aim = if trust::is_look_at_models(results) { "to decide" } else { "to measure the specification as written" };
+    format!("{QUICK_LOOK} {} {aim}.", trust::in_full(results))
+}
 
 /// A page.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -190,7 +197,7 @@ impl<'a> Page<'a> {
             perfrun: facts::text(results, "perfrun").unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned()),
             against: judged::against(reader),
             test_cases: test_cases::cases(reader),
-            quick_look: results.measured.quick.then(|| QUICK_LOOK.to_owned()),
+            quick_look: results.measured.quick.then(|| quick_look(results)),
             answer,
             goals,
             within,

@@ -196,7 +196,7 @@ pub(crate) fn compare_cells(
     }
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
-    let withheld = withheld.or_else(|| terms.withheld(&paired, reference, [from, to]));
+    let withheld = withheld.or_else(|| terms.withheld(&paired));
     let interval = paired.interval.map(|interval| interval.map(speedup));
     let comparison = Comparison {
         cell: to.id,
@@ -459,24 +459,23 @@ mod tests {
         }
     }
 
-    /// Load that stays does not widen an interval; it changes the answer (method 8.1).
+    /// Load that stays does not widen an interval; it changes the answer (method 8.1), of a quick look as of a whole record.
     #[test]
-    fn a_quick_look_beside_other_load_claims_nothing_about_time() {
-        let beside = |runs: u32, is_quick: bool, metric: &'static Metric| {
-            let other: Vec<f64> = BASE.iter().map(|value| value * 1.5).collect();
-            let mut cells = vec![cell(&BASE, metric), cell(&other, metric)];
+    fn a_quick_look_beside_other_load_claims_what_a_whole_record_claims() {
+        let beside = |factor: f64, runs: u32, is_quick: bool| {
+            let other: Vec<f64> = BASE.iter().map(|value| value * factor).collect();
+            let mut cells = vec![cell(&BASE, &LATENCY), cell(&other, &LATENCY)];
             let load = crate::summary::OtherLoad { runs, cores: 0.98, waiting_threads: None };
             cells.iter_mut().for_each(|cell| cell.findings.other_load = Some(load));
             let summary = Summary { cells, ..Summary::default() };
             let terms = ComparisonRules { is_quick, ..ComparisonRules::default() };
-            let found = compare_cells(&summary, 0, 1, MetricReference::of(metric), &terms).expect("common blocks");
-            (found.verdict, found.withheld())
+            let found = compare_cells(&summary, 0, 1, MetricReference::LATENCY, &terms).expect("common blocks");
+            (found.verdict, found.withheld(), found.beside)
         };
-        let open = (Verdict::Undecided, Some(Withheld::OtherLoad));
-        assert_eq!((beside(4, true, &LATENCY), beside(6, true, &ITEMS)), (open, open));
-        assert_eq!(beside(3, true, &LATENCY), (Verdict::Worse, None), "half of the runs are not most");
-        assert_eq!(beside(6, false, &LATENCY), (Verdict::Worse, None));
-        assert_eq!(beside(6, true, &base::metric::PEAK_RSS), (Verdict::Worse, None));
+        assert_eq!(beside(1.5, 6, true), (Verdict::Worse, None, Some(0.98)));
+        assert_eq!(beside(1.5, 6, true), beside(1.5, 6, false));
+        assert_eq!(beside(1.5, 3, true), (Verdict::Worse, None, None), "half of the runs are not most");
+        assert_eq!(beside(1.0, 6, true), (Verdict::Undecided, Some(Withheld::QuickLook), Some(0.98)));
     }
 
     #[test]

@@ -5,9 +5,8 @@ use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::ComparisonRules;
-use crate::summary::{CellSummary, beside};
+use crate::summary::CellSummary;
 use base::code::Code;
-use base::metric::{MetricReference, Unit};
 use statistics::LogRatio;
 
 /// Why there is no verdict.
@@ -36,7 +35,7 @@ pub enum Withheld {
     BatchesDiffer,
     /// Two identical arms differed by more than the margin.
     ControlFailed,
-    /// Most runs of a quick look met other load.
+    /// Most runs of a quick look met other load, beside which earlier versions gave no verdict.
     OtherLoad,
     /// Nothing within the wide margin of a quick look is judged.
     QuickLook,
@@ -105,21 +104,10 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
 }
 
 impl ComparisonRules {
-    /// What a quick look leaves open: what lies within its margin, and all that is timed while others used the processors,
-    /// which changes the answer and not the interval.
-    pub(super) fn withheld(
-        &self,
-        paired: &LogRatio,
-        reference: MetricReference,
-        cells: [&CellSummary; 2],
-    ) -> Option<Withheld> {
-        if !self.is_quick || paired.interval.is_none() {
-            return None;
-        }
-        let is_timed = matches!(reference.metric.unit, Unit::Nanoseconds | Unit::PerSecond);
-        match is_timed && beside(cells).is_some() {
-            true => Some(Withheld::OtherLoad),
-            false => (!paired.verdict.is_difference()).then_some(Withheld::QuickLook),
-        }
+    /// What a quick look leaves open: what lies within its margin. Beside other load it claims what a whole record would, and
+    /// both say so.
+    pub(super) fn withheld(&self, paired: &LogRatio) -> Option<Withheld> {
+        let is_open = self.is_quick && paired.interval.is_some() && !paired.verdict.is_difference();
+        is_open.then_some(Withheld::QuickLook)
     }
 }

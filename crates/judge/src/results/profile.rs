@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{
-    CellTime, Explanation, Memory, OTHERS, Operator, OperatorDifference, Part, explain, group, macs, memory, operators,
+    CellTime, DROWNED, Explanation, Memory, OTHERS, Operator, OperatorDifference, Part, explain, group, macs, memory,
+    operators,
 };
 use crate::stored::{Estimated, rounded};
 use plan::{Cell, Plan};
@@ -231,6 +232,11 @@ impl Profile {
     /// Whether the time of a node is known.
     pub fn has_times(&self) -> bool {
         self.between.is_some() && self.handed_over < self.all_nodes
+    }
+
+    /// Whether the profiler takes longer than the nodes, whose times it cannot tell then.
+    pub fn is_drowned(&self) -> bool {
+        self.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
     }
 
     /// Why no time of a node is known, a fragment.

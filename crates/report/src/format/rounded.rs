@@ -1,57 +1,75 @@
 //! Numbers for pages that are committed: as few digits as a decision takes, so that a rerun with nothing changed hardly
 //! alters a line.
 //!
-//! Two significant digits, three of what begins with 1 (1138 and 1170 are no tenth apart); one less where the interval is so wide that this adds no more
-//! to the error than half its width. What is shown is a rounding of what every other output shows with its interval.
+//! Two significant digits, three of what begins with 1 (1138 and 1170 are no tenth apart), and never more than what every
+//! other output shows with the interval. A ratio whose interval is wide has that beside it, as everywhere, so that quotients
+//! of what is shown lie in it; one above 1 is never rounded up.
 
-use super::{Column, fixed, shown_interval, significant_decimals};
+use super::{Column, fixed, ratio, significant_decimals};
 use base::metric::Unit;
 use statistics::interval::{Estimate, Interval};
 
-/// Half widths from so many steps on take a digit away: rounding to the next one errs by five steps at most.
-const WIDE: f64 = 5.0;
+/// An interval wider than this, relative to the ratio, is said.
+pub(crate) const WIDE: f64 = 0.05;
 
 impl Column {
     /// `18.4 ms`, of 18.42 ms ± 0.11.
     pub fn rounded(&self, estimate: &Estimate) -> String {
-        let half_width = shown_interval(estimate).map_or(0.0, |interval| interval.half_width());
-        let [value, half_width] = [estimate.value, half_width].map(|number| number / self.scale.factor);
-        let text = rounded(value, half_width);
-        self.scale.joined(&text)
+        let scaled = estimate.value / self.scale.factor;
+        let most = rounded_decimals(scaled);
+        let decimals = self.decimals_of(estimate).map_or(most, |shown| shown.min(most));
+        self.scale.joined(&fixed(scaled, decimals))
     }
 }
 
-/// `2.3x`, of 2.32x [2.29, 2.35]; what is not one is not shown as one.
+/// `95 us`, of 95.5 us ± 20: an amount that an answer claims, with the digits of its interval, two to three, and never
+/// rounded up.
+pub(crate) fn at_least(unit: Unit, estimate: &Estimate) -> String {
+    let column = Column::fit(unit, [estimate]);
+    let scaled = estimate.value / column.scale.factor;
+    let [fewest, most] = [2, 3].map(|digits| significant_decimals(scaled, digits));
+    let shown = column.decimals_of(estimate).unwrap_or_else(|| rounded_decimals(scaled));
+    let decimals = shown.clamp(fewest, most);
+    column.scale.joined(&fixed(cut(scaled, decimals), decimals))
+}
+
+/// `2.3x`, of 2.32x [2.29, 2.35]; `2.7x [1.69, 4.44]`, whose interval is wide. It lies in its interval, and what is not one is
+/// not shown as one.
 pub(crate) fn rounded_ratio(value: f64, interval: Option<Interval>) -> String {
-    let mut text = rounded(value, interval.map_or(0.0, |interval| interval.half_width()));
-    for decimals in 1..=MOST_DECIMALS {
-        if value == 1.0 || text.parse() != Ok(1.0) {
-            break;
-        }
-        text = fixed(value, decimals);
+    if interval.is_some_and(|it| (it.high - value).max(value - it.low) > WIDE * value) {
+        return ratio(value, interval);
     }
-    format!("{text}x")
+    let text = |decimals: i32| fixed(if value > 1.0 { cut(value, decimals) } else { value }, decimals);
+    let says_it = |text: &String| {
+        let shown: f64 = text.parse().unwrap_or(f64::NAN);
+        let is_within = interval.is_none_or(|it| (it.low..=it.high).contains(&shown));
+        is_within && (shown != 1.0 || value == 1.0)
+    };
+    let first = rounded_decimals(value);
+    let more = || (first..=MOST_DECIMALS).map(text).find(says_it);
+    format!("{}x", more().unwrap_or_else(|| text(first)))
 }
 
-/// `40 MiB`, of 41,893,000 bytes.
+/// `39 MiB`, of 41,893,000 bytes: what an answer claims.
 pub(crate) fn rounded_bytes(bytes: f64) -> String {
     let estimate = Estimate { value: bytes, interval: None, n: 1, confidence: 0.95 };
-    Column::fit(Unit::Bytes, [&estimate]).rounded(&estimate)
+    at_least(Unit::Bytes, &estimate)
 }
 
 /// No margin is so small that a ratio beyond it needs more.
 const MOST_DECIMALS: i32 = 6;
 
-fn rounded(value: f64, half_width: f64) -> String {
+/// Decimals with which a value shows two significant digits, or three where it begins with 1.
+fn rounded_decimals(value: f64) -> i32 {
     let two = significant_decimals(value, 2);
     let begins_with_one = value.abs() * 10_f64.powi(two) < 19.5;
-    let mut decimals = if begins_with_one { two + 1 } else { two };
-    // At least one digit is left.
-    let least = significant_decimals(value, 1);
-    while half_width * 10_f64.powi(decimals) >= WIDE && decimals > least {
-        decimals -= 1;
-    }
-    fixed(value, decimals)
+    if begins_with_one { two + 1 } else { two }
+}
+
+/// The value with so many decimals, never rounded up; what is one step up to rounding errors is that step.
+fn cut(value: f64, decimals: i32) -> f64 {
+    let step = 10_f64.powi(-decimals);
+    (value / step + 1e-9).floor() * step
 }
 
 /// Effects that a noise floor is rounded up to, times a power of ten.
@@ -98,23 +116,52 @@ mod tests {
     }
 
     #[test]
-    fn wide_intervals_take_a_digit_away() {
-        assert_eq!(shown(690_000.0, 100_000.0), "700 us");
+    fn no_digit_is_shown_that_the_interval_does_not_support() {
+        assert_eq!(shown(690_000.0, 100_000.0), "690 us");
         assert_eq!(shown(27_000.0, 4_000.0), "27 us");
-        assert_eq!(shown(65_800.0, 8_400.0), "70 us");
-        assert_eq!(shown(1_419_000.0, 74_000.0), "1.4 ms");
+        assert_eq!(shown(65_800.0, 8_400.0), "66 us");
+        assert_eq!(shown(1_419_000.0, 74_000.0), "1.42 ms");
         assert_eq!(shown(65_800.0, 65_000.0), "70 us");
     }
 
+    /// Of 1330 us and 450 us one page said 1000 us and 500 us, and three times as fast.
     #[test]
-    fn ratios_are_rounded_alike() {
+    fn a_page_that_is_committed_shows_what_the_others_show() {
+        let estimate = |value, half_width| {
+            let interval = Some(Interval::around(value, half_width));
+            Estimate { value, interval, n: 10, confidence: 0.95 }
+        };
+        let cells = [estimate(1_330_000.0, 620_000.0), estimate(450_000.0, 80_000.0)];
+        let column = Column::fit(Unit::Nanoseconds, &cells);
+        let both = cells.map(|cell| (column.rounded(&cell), column.value_with_unit(&cell)));
+        assert_eq!(both[0], ("1330 us".to_owned(), "1330 us ± 620".to_owned()));
+        assert_eq!(both[1], ("450 us".to_owned(), "450 us ± 80".to_owned()));
+        let interval = Some(Interval { low: 2.2, high: 3.9 });
+        assert_eq!(rounded_ratio(1_330.0 / 450.0, interval), "2.96x [2.20, 3.90]");
+    }
+
+    #[test]
+    fn ratios_are_rounded_alike_and_never_up() {
         let ratio = |value, low, high| rounded_ratio(value, Some(Interval { low, high }));
         assert_eq!(ratio(2.32, 2.29, 2.35), "2.3x");
-        assert_eq!(ratio(2.02, 1.6, 2.54), "2.0x");
+        assert_eq!(ratio(2.97, 2.87, 3.05), "2.9x");
+        assert_eq!(ratio(2.97, 2.95, 2.99), "2.97x", "2.9 is not within");
+        assert_eq!(ratio(2.02, 1.6, 2.54), "2.02x [1.60, 2.54]");
         assert_eq!(ratio(0.57, 0.56, 0.58), "0.57x");
         assert_eq!(ratio(1.152, 1.14, 1.16), "1.15x");
-        assert_eq!(ratio(1.289, 1.19, 1.39), "1.3x");
+        assert_eq!(ratio(1.289, 1.19, 1.39), "1.29x [1.19, 1.39]");
         assert_eq!(rounded_ratio(1.0, None), "1.00x");
+    }
+
+    #[test]
+    fn what_an_answer_claims_is_no_more_than_what_was_found() {
+        let claimed = |value: f64, half_width: f64| {
+            let interval = Some(Interval::around(value, half_width));
+            at_least(Unit::Nanoseconds, &Estimate { value, interval, n: 10, confidence: 0.95 })
+        };
+        assert_eq!(claimed(3_493_700.0, 20_000.0), "3.49 ms");
+        assert_eq!(claimed(95_900.0, 20_000.0), "95 us");
+        assert_eq!(claimed(95_900.0, 300.0), "95.9 us");
     }
 
     #[test]
@@ -126,7 +173,9 @@ mod tests {
         /// Rounding adds no more than the noise does, or than 2.5 %.
         #[test]
         fn what_is_shown_is_near(value in 1e-3_f64..1e6, relative in 0.0_f64..0.9) {
-            let shown: f64 = rounded(value, value * relative).parse().unwrap_or(f64::NAN);
+            let interval = Some(Interval::around(value, value * relative));
+            let estimate = Estimate { value, interval, n: 10, confidence: 0.95 };
+            let shown = Column::fit(Unit::Number, [&estimate]).rounded(&estimate).parse().unwrap_or(f64::NAN);
             prop_assert!((shown - value).abs() <= value * relative.max(0.026) * 1.0001, "{shown} of {value}");
         }
 
@@ -137,7 +186,8 @@ mod tests {
             let value = 1.0 + margin * (1.0 + distance);
             let (value, half_width) = if inverse { (1.0 / value, 1.0 / (1.0 + margin) - 1.0 / value) } else { (value, margin * distance) };
             let shown = rounded_ratio(value, Some(Interval::around(value, half_width.abs())));
-            prop_assert!(shown.trim_end_matches('x').parse::<f64>().is_ok_and(|shown| shown != 1.0), "{shown} of {value}");
+            let first = shown.split('x').next().and_then(|shown| shown.parse::<f64>().ok());
+            prop_assert!(first.is_some_and(|shown| shown != 1.0), "{shown} of {value}");
         }
     }
 }

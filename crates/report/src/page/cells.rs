@@ -209,6 +209,7 @@ impl Shown<'_, '_> {
             None if metric == MetricReference::LATENCY => "latency".to_owned(),
             None if is_latency => metric.statistic.name().to_owned(),
             None if metric.metric.name == MODEL_SIZE.name => "file".to_owned(),
+            None if [ITEMS.name, THROUGHPUT.name].contains(&metric.metric.name) => format!("mean {}", metric.title()),
             None => metric.title(),
         };
         let heading = match &score {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Reader, facts};
+use super::{Reader, facts, trust};
 use crate::format::{amount, confidence, percent};
 use crate::together;
 use base::code::spelt;
@@ -102,7 +102,7 @@ fn repeated(results: &Results) -> Option<(&str, String)> {
     let restrictions = &results.measured.restrictions;
     let overrides = facts::fact(results, "specification").and_then(|spec| spec["overrides"].as_array());
     let has = |all: &str| restrictions.iter().any(|flag| flag.starts_with(all));
-    let is_all = (overrides.is_none_or(Vec::is_empty) || has("--set")) && (!results.measured.quick || has("--quick"));
+    let is_all = (overrides.is_none_or(Vec::is_empty) || has("--set")) && !trust::is_look_at_models(results);
     let flag = |text: &String| {
         let text = text.starts_with("--").then_some(text)?;
         Some(match text.split_once(' ') {

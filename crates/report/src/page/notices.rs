@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Reader, facts};
+use super::{Reader, facts, trust};
 use crate::cause::{cause, condition};
 use crate::format::{list, percent};
 use base::code::{self, Code, Severity};
@@ -122,8 +122,9 @@ fn partial(reader: &Reader<'_>) -> Vec<String> {
         };
         sentences.push(format!("The budget of {} was enough for {enough} only.", budget.limit));
     }
-    // What was typed as a command has no file.
-    let has_file = facts::of_specification(results, "path").is_none_or(|path| Path::new(path).extension().is_some());
+    // What was typed as a command has no file, and neither has a look at models.
+    let has_file = facts::of_specification(results, "path").is_none_or(|path| Path::new(path).extension().is_some())
+        && !trust::is_look_at_models(results);
     if !measured.restrictions.is_empty() && has_file {
         let flags: Vec<String> = measured.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
         sentences.push(format!("Run with {}, so this is not the specification as written in its file.", list(&flags)));

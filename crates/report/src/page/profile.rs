@@ -27,7 +27,8 @@ fn rest_of(profiles: &[&Profile]) -> &'static str {
 
 /// The tables of all cells that were profiled.
 pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
-    let explained = reader.results.explanations.iter().take(MOST_TABLES);
+    let readable: Vec<&Explanation> = reader.results.explanations.iter().filter(|of| is_readable(reader, of)).collect();
+    let explained = readable.iter().take(MOST_TABLES);
     let explained = explained.flat_map(|of| [Some(difference(reader, of)), node_differences(reader, of)]).flatten();
     let cells = reader.shown();
     let profiled: Vec<_> = cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))).collect();
@@ -35,14 +36,14 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
         let name = reader.short_path(cell.id);
         let by_operator =
             Section::new(PART, &id("operators", cell), &format!("{name} by operator"), operators(cell, profile));
-        let by_node = Section::new(PART, &id("nodes", cell), &format!("{name}, longest nodes"), nodes(profile));
+        let by_node = Section::new(PART, &id("nodes", cell), &format!("{name}, longest nodes"), nodes(cell, profile));
         let memory = profile.memory.as_ref();
         let memory = memory
             .map(|it| Section::new(PART, &id("memory", cell), &format!("{name}, memory"), memory_table(cell, it)));
         [Some(by_operator), Some(by_node).filter(|_| !profile.nodes.is_empty()), memory].into_iter().flatten()
     });
     let mut sections: Vec<Section> = explained.chain(times).collect();
-    let all = [(profiled.len(), "cell"), (reader.results.explanations.len(), "comparison")];
+    let all = [(profiled.len(), "cell"), (readable.len(), "comparison")];
     let more = all.into_iter().filter(|(all, _)| *all > MOST_TABLES);
     let more: Vec<String> = more.map(|(all, what)| count((all - MOST_TABLES) as u64, what)).collect();
     if let Some(last) = sections.last_mut().filter(|_| !more.is_empty()) {
@@ -128,7 +129,7 @@ fn difference(reader: &Reader<'_>, of: &Explanation) -> Section {
     });
     add_difference(&mut table, of, &column, |(.., time)| time);
     let title = format!("{}, by operator", pair_of(reader, of));
-    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(reader, of)]))
+    Section::new(PART, &format!("explained-{}", of.cell), &title, table.table(vec![explained_words(of)]))
 }
 
 /// Which nodes a comparison's difference is in; nothing where none is known.
@@ -162,12 +163,9 @@ fn pair_of(reader: &Reader<'_>, of: &Explanation) -> String {
 }
 
 /// `Operators explain 98 % of the difference of 4.19 ms. The plain processes of the profile differ by 4.05 ms.`
-fn explained_words(reader: &Reader<'_>, of: &Explanation) -> String {
+fn explained_words(of: &Explanation) -> String {
     let [difference, again] =
         [of.difference_ns, of.seen_again_ns].map(|value| format::measured(Unit::Nanoseconds, value.abs(), None));
-    if !is_readable(reader, of) {
-        return format!("The latencies differ by {difference}. {}.", capitalized(&too_short()));
-    }
     match of.explained.filter(|_| of.is_seen_again()) {
         Some(explained) => format!(
             "Operators explain {} of the difference of {difference}. The plain processes of the profile differ by {again}.",
@@ -197,6 +195,8 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     // The last row is of no operator.
     let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
     let time_of = |row: Option<&'_ OperatorTime>| row.map_or(between, |row| row.time.as_ref()).map(|time| time.value);
+    // Of nodes shorter than what the profiler adds only shares are told.
+    let tells_times = profile.has_times() && !profile.is_drowned();
 
     let mut table = Columns::of(&rows);
     table.add(TableColumn::text("operator").of("as executed, after the runtime's fusions"), |row| {
@@ -216,21 +216,21 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     });
     let meaning = "their own time in an inference, what runs in them left out, with its 95 % interval over processes";
     table.add_known(TableColumn::number(column.heading("time")).of(meaning), |row| match row {
-        Some(row) => profile.has_times().then(|| operator_time(&column, row, profile.cost_ns)),
-        None => between.map(|time| TableCell::number(time_text(&column, time), time.value)),
+        Some(row) => tells_times.then(|| operator_time(&column, row, profile.cost_ns)),
+        None => between.filter(|_| tells_times).map(|time| TableCell::number(time_text(&column, time), time.value)),
     });
     table.add_known(TableColumn::number("MACs").of("multiply-accumulates, by the shapes that ran"), |row| {
         let macs = row.as_ref()?.macs?;
         Some(TableCell::number(magnitude(macs), macs as f64))
     });
     table.add_known(TableColumn::number("GMAC/s").of("of those, by the time"), |row| {
-        let time = time_of(*row).filter(|time| *time > 0.0)?;
+        let time = time_of(*row).filter(|time| *time > 0.0 && tells_times)?;
         let rate = row.as_ref()?.macs? as f64 / time;
         Some(TableCell::number(format::fixed(rate, format::significant_decimals(rate, 3).max(0)), rate))
     });
     let meaning = "shortest possible time on this machine for their products and the bytes that they read and write, over their time";
     table.add_known(TableColumn::number("of roofline").of(meaning), |row| {
-        let share = row.as_ref()?.roofline_share?;
+        let share = row.as_ref()?.roofline_share.filter(|_| tells_times)?;
         Some(TableCell::number(part_of(share), share))
     });
     table.add(TableColumn::number("output bytes").of("bytes of their outputs"), |row| {
@@ -272,8 +272,10 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
         if (profile.processes as usize) < LEAST_RUNS {
             notes.push(format!("Times have intervals, and reasons are named, from {LEAST_RUNS} pairs on."));
         }
-        if is_drowned(profile) {
-            notes.push("It takes longer than the nodes: times and shares say little.".to_owned());
+        if profile.is_drowned() {
+            notes.push(
+                "It takes longer than the nodes, so that their times are unknown and the shares are rough.".to_owned(),
+            );
         } else if slowdown.value > INFLATED {
             notes.push("That is much: trust the shares more than the times.".to_owned());
         }
@@ -304,7 +306,8 @@ fn notes(profile: &Profile, latency: Option<f64>) -> Vec<String> {
 }
 
 /// The longest nodes of a cell.
-fn nodes(profile: &Profile) -> Table {
+fn nodes(cell: &Cell, profile: &Profile) -> Table {
+    let latency = inference(cell);
     let column = column_of(profile.nodes.iter().map(|node| &node.time));
     let mut table = Columns::of(&profile.nodes);
     table.add(TableColumn::text("node").of("the nodes that it runs in, then its own name"), |node| {
@@ -312,8 +315,12 @@ fn nodes(profile: &Profile) -> Table {
     });
     table.add(TableColumn::text("operator"), |node| TableCell::text(&node.operator));
     let meaning = "its own time in an inference, with its 95 % interval over processes";
-    table.add(TableColumn::number(column.heading("time")).of(meaning), |node| {
-        TableCell::number(time_text(&column, &node.time), node.time.value)
+    table.add_known(TableColumn::number(column.heading("time")).of(meaning), |node| {
+        (!profile.is_drowned()).then(|| TableCell::number(time_text(&column, &node.time), node.time.value))
+    });
+    table.add_known(TableColumn::number("share").of("part of the latency"), |node| {
+        let part = node.time.value / latency.filter(|_| profile.is_drowned())?;
+        Some(TableCell::number(part_of(part), part))
     });
     table.add_known(TableColumn::number("MACs"), |node| {
         Some(TableCell::number(magnitude(node.macs?), node.macs? as f64))
@@ -365,7 +372,7 @@ pub(super) fn lines(reader: &Reader<'_>) -> Vec<String> {
     let mut times = Vec::new();
     for (cell, profile) in cells.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?))) {
         let name = reader.short_path(cell.id);
-        let why = profile.unknown().or_else(|| is_drowned(profile).then(too_short));
+        let why = profile.unknown().or_else(|| profile.is_drowned().then(too_short));
         match why {
             None if explained.is_empty() => times.push(format!("{name}: {}", shares(cell, profile))),
             None => {}
@@ -421,22 +428,17 @@ fn profiles_of<'a>(reader: &Reader<'a>, of: &Explanation) -> Vec<&'a Profile> {
     [&of.baseline, &of.cell].into_iter().filter_map(|id| reader.cell(*id)?.profile.as_ref()).collect()
 }
 
-/// Whether the profiler takes more than the nodes.
-fn is_drowned(profile: &Profile) -> bool {
-    profile.slowdown.is_some_and(|slowdown| slowdown.value > DROWNED)
-}
-
 fn too_short() -> String {
     format!("nodes too short for the profiler, which makes an inference more than {DROWNED} times as long")
 }
 
 /// Whether on both sides the profiler took less than the nodes.
 fn is_readable(reader: &Reader<'_>, of: &Explanation) -> bool {
-    !profiles_of(reader, of).into_iter().any(is_drowned)
+    !profiles_of(reader, of).into_iter().any(Profile::is_drowned)
 }
 
-/// `saves 9.0 ms in Conv`: the first reason why one cell is faster than another, where operators explain most of the
-/// difference.
+/// `saves 9.0 ms in Conv`, `all of it in Conv` where others took some of that again: the first reason why one cell is faster
+/// than another, where operators explain most of the difference.
 pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Option<String> {
     let is_it = |of: &&Explanation| [(faster, slower), (slower, faster)].contains(&(of.cell, of.baseline));
     let of = reader.results.explanations.iter().find(is_it)?;
@@ -448,6 +450,11 @@ pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Opt
         let ends = row.difference.low.zip(row.difference.high);
         row.difference.n as usize >= LEAST_RUNS && ends.is_some_and(|(low, high)| low * sign > 0.0 && high * sign > 0.0)
     })?;
-    let own = format::measured(Unit::Nanoseconds, first.difference.value.abs(), None);
-    Some(format!("saves {own} in {}", first.in_short()))
+    let own = estimate(&first.difference);
+    let interval = own.interval.map(|interval| interval.map(f64::abs));
+    let own = Estimate { value: own.value.abs(), interval, ..own };
+    Some(match own.value > of.difference_ns.abs() {
+        true => format!("all of it in {}", first.in_short()),
+        false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &own), first.in_short()),
+    })
 }

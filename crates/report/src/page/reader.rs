@@ -103,6 +103,13 @@ impl<'a> Reader<'a> {
         self.against.values().any(|row| row.metric == MetricReference::of(&ITEMS))
     }
 
+    /// Whether batches of cells differ whose items per second no load sets.
+    fn has_batches(&self) -> bool {
+        let is_served = |cell: &&Cell| cell.load.is_none() && cell.estimate(&ITEMS).is_some();
+        let mut batches = self.results.cells.iter().filter(is_served).map(|cell| cell.batch);
+        batches.next().is_some_and(|first| batches.any(|other| other != first))
+    }
+
     /// `against b1`; `against b1, per item` where batches differ: of equal batches that is the ratio of their latencies.
     pub(super) fn against_title(&self) -> Option<String> {
         let per_item = if self.is_by_items() { ", per item" } else { "" };
@@ -110,15 +117,14 @@ impl<'a> Reader<'a> {
     }
 
     /// What tables show first: what the question names and latency, then what goals bound; without a question latency comes
-    /// first, or the items per second by which cells with different batches are compared. A speed-up is no column of its
-    /// own.
+    /// first, or items per second where batches differ. A speed-up is no column of its own.
     pub(super) fn asked(&self) -> Vec<MetricReference> {
         let results = self.results;
         let question = results.choice.iter().filter(|choice| !choice.unasked).flat_map(|choice| {
             let bounds = choice.bounds.iter().map(|bound| bound.metric);
             std::iter::once(choice.best).chain(choice.then.iter().copied()).chain(bounds)
         });
-        let by_items = self.is_by_items().then_some(MetricReference::of(&ITEMS));
+        let by_items = (self.is_by_items() || self.has_batches()).then_some(MetricReference::of(&ITEMS));
         let about = |cell: &Cell| cell.load.as_ref()?.queries.about(cell.estimate(&ITEMS).is_some());
         let of_load = results.cells.iter().filter_map(about);
         let goals = results.goals.iter().map(|goal| goal.check.metric);

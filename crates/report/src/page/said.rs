@@ -10,6 +10,7 @@ use super::judged::{why_open, would_decide};
 use super::load::keeps;
 use crate::format;
 use crate::mark::claimed;
+use base::code::spelt;
 use base::metric::{ITEMS, LARGEST_RATE, MetricReference, Unit};
 use base::wording::{count, list};
 use judge::results::{Choice, Claim, Comparison, Contest, Kind, Place, Reason, Standing};
@@ -35,9 +36,6 @@ pub(super) enum Part {
     /// Why there is no claim, or what holds of the only cell.
     Told(String),
 }
-
-/// An interval wider than this, relative to the ratio, is said.
-const WIDE: f64 = 0.05;
 
 /// Ratios of which one is so many times another are not told as one range.
 const FAR_APART: f64 = 2.0;
@@ -156,15 +154,9 @@ impl Part {
 
 /// `2.3x`, `2.7x [1.69, 4.44]`; of several `1.2x to 2.5x`, which holds for each with its interval.
 fn range(ratios: &[[f64; 3]]) -> String {
-    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= WIDE * ratio;
-    let shown = |[ratio, low, high]: [f64; 3]| {
-        let text = format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
-        let is_within =
-            |text: &str| text.trim_end_matches('x').parse().is_ok_and(|ratio: f64| low <= ratio && ratio <= high);
-        let exact = |decimals: i32| format!("{}x", format::fixed(ratio, decimals));
-        let more = || (1..=4).map(exact).find(|text| is_within(text));
-        if is_within(&text) { text } else { more().unwrap_or(text) }
-    };
+    let is_narrow = |[ratio, low, high]: &[f64; 3]| (high - ratio).max(ratio - low) <= format::WIDE * ratio;
+    let shown =
+        |[ratio, low, high]: [f64; 3]| format::rounded_ratio(ratio, judge::results::interval(Some(low), Some(high)));
     let all = || ratios.iter().copied();
     let least = all().min_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
     let most = all().max_by(|one, other| one[0].total_cmp(&other[0])).unwrap_or([1.0; 3]);
@@ -253,7 +245,21 @@ impl<'a> Said<'a> {
             };
             parts.extend((entered == 1).then(|| Part::Told(why.to_owned())));
         }
-        parts
+        self.at_batch(cell).into_iter().chain(parts).collect()
+    }
+
+    /// `24 items/s at batch 8 with two threads`: what is served by items per second, of cells whose batches differ.
+    fn at_batch(&self, cell: CellId) -> Option<Part> {
+        let is_asked = self.names.contest.evidence.first()?.metric == MetricReference::of(&ITEMS);
+        let found = self.names.reader.cell(cell).filter(|_| is_asked)?;
+        self.names.cells.iter().any(|other| other.batch != found.batch).then_some(())?;
+        let rate = format::at_least(ITEMS.unit, &found.estimate(&ITEMS)?).replace("/s", " items/s");
+        let threads = match found.threads {
+            _ if !found.is_on_cpu() => String::new(),
+            1 => " with one thread".to_owned(),
+            several => format!(" with {} threads", spelt(several as usize)),
+        };
+        Some(Part::Told(format!("{rate} at batch {}{threads}", found.batch?)))
     }
 
     fn of_several(&self, best: &[CellId]) -> Vec<Part> {

@@ -89,11 +89,25 @@ fn controls(reader: &Reader<'_>) -> Vec<String> {
     }
 }
 
+/// Whether it is a quick look at models, which is quick without being asked and has no specification.
+pub(super) fn is_look_at_models(results: &Results) -> bool {
+    results.measured.quick && !results.measured.restrictions.iter().any(|flag| flag == "--quick")
+}
+
+/// How to measure in full what a quick look is a first impression of.
+pub(super) fn in_full(results: &Results) -> &'static str {
+    match is_look_at_models(results) {
+        true => "Run `perfrun init MODEL`, then the specification that it writes,",
+        false => "Run without `--quick`",
+    }
+}
+
 fn without_control(results: &Results) -> String {
     if results.measured.quick {
         return format!(
-            "Quick look: no control, and only differences beyond {} are claimed. Run without `--quick` to decide.",
-            percent(QUICK_MARGIN)
+            "Quick look: no control, and only differences beyond {} are claimed. {} to decide.",
+            percent(QUICK_MARGIN),
+            in_full(results)
         );
     }
     let reason = match (results.method.design, results.method.without_control) {

@@ -35,7 +35,7 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
 /// Those of which it is known where their time goes.
 fn profiled(cells: Vec<&Cell>) -> Vec<(&Cell, &Profile)> {
     let known = cells.into_iter().filter_map(|cell| Some((cell, cell.profile.as_ref()?)));
-    known.filter(|(_, profile)| profile.has_times()).collect()
+    known.filter(|(_, profile)| profile.has_times() && !profile.is_drowned()).collect()
 }
 
 /// The operators that have a colour of their own, the same in every figure.

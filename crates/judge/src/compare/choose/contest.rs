@@ -1,6 +1,6 @@
 //! Cells that could stand in for each other, and which of them no other beats.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::super::tie::TieBreak;
 use super::super::{Comparison, ComparisonRules, Judged};
 use super::bound::{BoundCheck, BoundOutcome};
 use crate::summary::Summary;
-use base::metric::{Direction, MetricReference};
+use base::metric::{Direction, ITEMS, MetricReference};
 use plan::{CellId, Group, Plan};
 
 /// Cells that could stand in for each other.
@@ -99,7 +99,7 @@ pub(super) struct Question<'a> {
     pub(super) summary: &'a Summary,
     pub(super) judged: &'a Judged,
     pub(super) terms: &'a ComparisonRules,
-    /// `None` where the specification asks nothing: what cells of a group are compared by.
+    /// `None` where the specification asks nothing: what cells of a group, or with different batches, are compared by.
     pub(super) best: Option<MetricReference>,
     pub(super) then: &'a [MetricReference],
 }
@@ -108,7 +108,7 @@ pub(super) struct Question<'a> {
 pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contest> {
     let sets = match question.best {
         Some(best) => comparable(question.plan, question.summary, &[best]),
-        None => question.groups(),
+        None => question.unasked(),
     };
     let tells = |cell: &usize| question.best.is_none_or(|best| question.tells(*cell, best));
     let told = sets.iter().filter(|cells| cells.iter().all(tells));
@@ -116,12 +116,28 @@ pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contes
 }
 
 impl Question<'_> {
-    /// The groups of which several cells are to be run.
-    fn groups(&self) -> Vec<Vec<usize>> {
+    /// The groups of which several cells are to be run; where there are none, cells that differ in their batch.
+    fn unasked(&self) -> Vec<Vec<usize>> {
         let cells = |group: &Group| group.cells.iter().map(|cell| *cell as usize).collect::<Vec<usize>>();
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
         let groups = self.plan.groups.iter().map(cells);
-        groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect()
+        let groups: Vec<Vec<usize>> = groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect();
+        if groups.is_empty() { self.batches() } else { groups }
+    }
+
+    /// Cells that could stand in for each other but for their batch, where items per second are known and no load says what
+    /// is compared.
+    fn batches(&self) -> Vec<Vec<usize>> {
+        let items = MetricReference::of(&ITEMS);
+        let summary = |cell: &usize| &self.summary.cells[*cell];
+        let has_load = |cell: &usize| self.plan.input_of(&self.plan.cells[*cell]).load.is_some();
+        let mut sets = comparable(self.plan, self.summary, &[items]);
+        sets.retain(|cells| {
+            let batches: BTreeSet<u64> = cells.iter().filter_map(|cell| summary(cell).batch).collect();
+            let is_known = cells.iter().any(|cell| summary(cell).estimate_of(items).is_some());
+            batches.len() > 1 && is_known && !cells.iter().any(has_load)
+        });
+        sets
     }
 
     /// Whether the load of a cell is one that tells this metric.

@@ -218,6 +218,22 @@ fn models_compete_where_they_are_compared() {
 }
 
 #[test]
+fn a_matrix_over_batches_alone_is_answered_by_items() {
+    let mut scene = Scene::new("models: [m]\ninputs: { batch: [1, 8] }").level("m/b1/fp32/cpu", 1.0);
+    scene = scene.level("m/b8/fp32/cpu", 4.0);
+    let unasked =
+        |scene: &Scene| fastest(&scene.plan, &scene.summary, &scene.judged, &ComparisonRules::default(), Vec::new());
+    scene.summary.cells.iter_mut().zip([1, 8]).for_each(|(cell, batch)| cell.batch = Some(batch));
+    assert_eq!(unasked(&scene), None, "with cold caches there are no rates");
+    let rated = |scene: Scene, path: &str, rate: f64| scene.values(path, &ITEMS, &around(rate));
+    let scene = rated(rated(scene, "m/b1/fp32/cpu", 1000.0), "m/b8/fp32/cpu", 2000.0);
+    let choice = unasked(&scene).expect("an answer");
+    assert!(choice.unasked);
+    assert_eq!(choice.contests[0].best, [scene.id("m/b8/fp32/cpu")]);
+    assert_eq!(choice.contests[0].evidence[0].metric, MetricReference::of(&ITEMS));
+}
+
+#[test]
 fn batches_compete_for_a_rate_per_item_alone() {
     let scene = Scene::new("models: [m]\ninputs: { batch: [1, 8], sequence: [16, 32] }");
     let paths: Vec<String> = scene.plan.cells.iter().map(|cell| scene.plan.path(cell)).collect();

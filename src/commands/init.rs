@@ -1,13 +1,16 @@
 //! `perfrun init`: a commented specification for these models, ready to run.
 
+mod sizes;
+
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
+use self::sizes::Sizes;
 use super::inspect::model_files;
 use super::{print, zoo};
 use crate::ui::Ui;
@@ -16,10 +19,10 @@ use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
 use base::name::fitting_name;
 use base::printable::printable_line;
-use experiment::{InputPoint, Network, ZOO};
+use experiment::{Network, ZOO};
 use files::scratch::Scratch;
 use onnx::zoo::{Settings, of, signature};
-use onnx::{Interface, ShapeError, Stored};
+use onnx::{Interface, Stored};
 use prepare::models::ObtainError;
 use reading::yaml::scalar;
 use reading::{plain_file, shell};
@@ -379,59 +382,6 @@ measure:
 # The question that the report answers: the best cell within bounds.
 # choose: { best: latency, within: [{ metric: peak_rss, max: 500MiB }] }
 ";
-
-/// Sizes that make a model's free dimensions definite: batch 1, anything else 128.
-#[derive(Clone, PartialEq, Eq)]
-enum Sizes {
-    /// By the names of dimensions.
-    Named(BTreeMap<String, u64>),
-    /// Whole shapes, where a free dimension has no name.
-    Shapes(BTreeMap<String, Vec<u64>>),
-}
-
-impl Sizes {
-    fn of(interface: &Interface) -> Self {
-        match InputPoint::default().resolve(interface) {
-            Err(ShapeError::FreeDimensions { dimensions, example }) => {
-                let Some(named) = ShapeError::proposed(&dimensions) else { return Sizes::Shapes(example) };
-                Sizes::Named(named.into_iter().map(|(key, size)| (key.to_owned(), size)).collect())
-            }
-            // How many dimensions they have is a guess too.
-            Err(ShapeError::UnknownRank { tensors }) => {
-                Sizes::Shapes(tensors.into_iter().map(|tensor| (tensor, vec![1, 128])).collect())
-            }
-            _ => Sizes::Named(BTreeMap::new()),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        matches!(self, Sizes::Named(dimensions) if dimensions.is_empty())
-    }
-
-    fn about(&self) -> &'static str {
-        match self {
-            Sizes::Named(_) => "Sizes of the free dimensions; a list multiplies, as in `batch: [1, 16]`.",
-            Sizes::Shapes(_) => "Dimensions without a name need whole shapes; sizes that no weight fixes are guesses.",
-        }
-    }
-
-    fn written(&self, has_batches: bool) -> String {
-        match self {
-            Sizes::Named(dimensions) => {
-                let size = |(name, size): (&String, &u64)| match name == "batch" && has_batches && *size == 1 {
-                    true => format!("batch: [{size}, 8]"),
-                    false => format!("{}: {size}", scalar(name)),
-                };
-                format!("{{ {} }}", dimensions.iter().map(size).collect::<Vec<_>>().join(", "))
-            }
-            Sizes::Shapes(shapes) => {
-                let shape = |(name, shape): (&String, &Vec<u64>)| format!("{}: {shape:?}", scalar(name));
-                let shapes = shapes.iter().map(shape).collect::<Vec<_>>().join(", ");
-                format!("[{{ name: b1, shapes: {{ {shapes} }} }}]")
-            }
-        }
-    }
-}
 
 /// The path of a model as seen from the specification's folder, absolute without one.
 fn model_path(folder: Option<&Path>, model: &Path) -> PathBuf {

@@ -182,8 +182,7 @@ fn describe(model: &Model) -> String {
     line("parameters", &exact(header.parameters));
     line("weights", &header.stored.as_ref().map(Stored::to_string).unwrap_or_default());
     line("nodes", &header.node_count().to_string());
-    let training: Vec<String> =
-        header.training.iter().map(|(operator, nodes)| format!("{nodes} {operator}")).collect();
+    let training: Vec<String> = header.training.iter().map(|(operator, nodes)| format!("{nodes} {operator}")).collect();
     if !training.is_empty() {
         line("training", &format!("{} in training mode; export it in inference mode", training.join(", ")));
     }

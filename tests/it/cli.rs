@@ -221,7 +221,8 @@ fn a_newer_record_is_refused_and_a_damaged_one_named() {
     assert!(done.stderr.contains("has format 99"), "{}", done.stderr);
     std::fs::write(&path, "{ \"format\": 1 }").unwrap();
     let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);
-    assert!(done.stderr.contains("is of a format that is no longer read: format 1"), "{}", done.stderr);
+    let said = done.stderr.replace('│', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is of a format that is no longer read: format 1"), "{said}");
     std::fs::write(&path, text).unwrap();
     std::fs::write(folder.join("samples.parquet"), "not parquet").unwrap();
     let done = place.run(&["report", folder.to_str().unwrap()]).expect_code(2);

@@ -144,6 +144,44 @@ fn every_specification_in_the_documents_is_valid() {
     assert!(checked > 0, "no document shows a specification");
 }
 
+/// Options that were renamed and commands that went away stand in no document.
+#[test]
+fn every_command_in_the_documents_is_understood() {
+    let mut checked = 0;
+    let documents = WalkDir::new(root().join("docs")).into_iter().map(|entry| entry.unwrap().into_path());
+    for path in documents.chain([root().join("README.md"), root().join("CONTRIBUTING.md")]) {
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        for text in fenced(&std::fs::read_to_string(&path).unwrap(), "sh") {
+            for line in text.replace("\\\n", " ").lines() {
+                for command in commands(line) {
+                    let words = command.iter().map(std::ffi::OsString::from);
+                    let parsed = perfrun::ui::cli::parse(words);
+                    assert!(parsed.is_ok(), "{}: {line}\n{:?}", path.display(), parsed.err());
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 70, "{checked}");
+}
+
+/// The calls of perfrun in a line of shell: up to where another command begins, without what is redirected.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let words: Vec<String> = shlex::Shlex::new(line.trim_start_matches("$ ")).collect();
+    let parts = words.split(|word| matches!(word.as_str(), "|" | "&&" | "||" | ";" | "&"));
+    let is_plain = |part: &&[String]| !part.iter().any(|word| word.starts_with("<(") || word == "...");
+    let call = |part: &[String]| {
+        let start = part.iter().position(|word| !word.contains('='))?;
+        (part[start] == "perfrun").then(|| {
+            let own = part[start..].iter().take_while(|word| !word.starts_with('>') && !word.starts_with("2>"));
+            own.cloned().collect::<Vec<String>>()
+        })
+    };
+    parts.filter(is_plain).filter_map(call).collect()
+}
+
 /// The contents of fenced blocks whose info string is exactly `language`.
 fn fenced(text: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();

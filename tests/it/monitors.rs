@@ -57,7 +57,11 @@ fn a_run_that_heat_slowed_down_is_taken_again_and_the_report_says_so() {
     place.run(&["x.yaml"]).expect_code(0);
     let runs = place.record("x").runs;
     assert!(runs.iter().filter(|run| run.arm != Arm::Pilot).all(|run| run.retaken == 3), "{runs:?}");
-    assert!(report(&place).contains("Runs were taken again 36 times, because heat slowed them down"), "{}", report(&place));
+    assert!(
+        report(&place).contains("Runs were taken again 36 times, because heat slowed them down"),
+        "{}",
+        report(&place)
+    );
 
     let place = Workplace::with_spec(&spec("power"));
     place.run(&["x.yaml"]).expect_code(0);

@@ -417,10 +417,12 @@ fn every_output_tells_whether_it_can_be_believed() {
 /// A change of perfrun or of a template that would change a committed report shows without writing it.
 #[test]
 fn a_report_is_checked_without_being_written() {
-    let place = Workplace::with_spec("backend: mock\nmodels: [net]\nvariants: [a, { name: b, mock: { scale: 0.5 } }]\n");
+    let place =
+        Workplace::with_spec("backend: mock\nmodels: [net]\nvariants: [a, { name: b, mock: { scale: 0.5 } }]\n");
     place.run(&["x.yaml"]).expect_code(0);
     let record = format!(".perfrun/records/x/{}", place.record("x").manifest.record);
-    let checks: [&[&str]; 2] = [&["report", "reports/x", "--check"], &["report", &record, "--output", "reports/x", "--check"]];
+    let checks: [&[&str]; 2] =
+        [&["report", "reports/x", "--check"], &["report", &record, "--output", "reports/x", "--check"]];
     for check in checks {
         let done = place.run(check).expect_code(0);
         assert!(done.stdout.contains("unchanged"), "{}", done.stdout);

@@ -91,8 +91,7 @@ fn nodes_too_short_for_the_profiler_have_shares_and_no_times() {
         cell["profile"]["slowdown"]["value"] = 3.0.into();
     }
     place.write("drowned/results.json", &drowned.to_string());
-    let told = place.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0).stdout;
-    assert!(told.contains("nodes too short for the profiler") && !told.contains("Conv -3.5"), "{told}");
+    place.run(&["report", "drowned/results.json", "--output", "out"]).expect_code(0);
     let (before, after) = (place.page("reports/x"), place.page("out"));
     let table = |page: &str| {
         let lines = page.lines().skip_while(|line| !line.ends_with("fp32 by operator")).skip(1);
@@ -100,8 +99,9 @@ fn nodes_too_short_for_the_profiler_have_shares_and_no_times() {
     };
     assert!(table(&before).contains("time, ms"), "{before}");
     let shares = table(&after);
-    assert!(shares.contains("share") && shares.contains("| Conv | 1 | 8") && !shares.contains("time"), "{after}");
+    assert!(shares.contains("share") && shares.contains("| Conv | 1 | 8") && !shares.contains("time, ms"), "{after}");
     assert!(!after.contains("int8 against fp32, by operator"), "{after}");
+    assert!(!after.contains("Conv -3.5"), "{after}");
 }
 
 #[test]

@@ -544,7 +544,8 @@ fn a_rerun_with_nothing_changed_hardly_alters_the_page() {
         altered += pair[1].lines().zip(pair[0].lines()).filter(|(now, before)| now != before).count();
     }
     let share = altered as f64 / lines as f64;
-    // One of the lines says when it was measured, so that no page of this length comes below a twenty-fifth.
-    assert!(share <= 0.12, "{share}, {} lines:\n{}", lines / 19, pages[0]);
+    // One of the lines says when it was measured, so that no page of this length comes below a twenty-fifth, and rows have a
+    // rate beside the latency where batches differ.
+    assert!(share <= 0.2, "{share}, {} lines:\n{}", lines / 19, pages[0]);
     assert!(pages.iter().all(|page| page.len() < 8_000 && page.lines().count() <= 120));
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use super::{BATCH, Entry, Load};
-use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeError};
+use onnx::{Asked, Interface, Resolved, ResolvedTensor, ShapeError, batch_among};
 
 /// One entry of the inputs axis: what shapes and values a model is fed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -87,9 +87,22 @@ impl InputPoint {
 
     /// Whether another point is this one but for its batch, and how large the two batches are.
     pub fn batches_beside(&self, other: &InputPoint) -> Option<(u64, u64)> {
-        let (own, others) = (self.dimensions.get(BATCH)?, other.dimensions.get(BATCH)?);
-        let name = self.name.clone();
-        (self.with_batch(*others) == InputPoint { name, ..other.clone() }).then_some((*own, *others))
+        let size = |point: &InputPoint| Some(point.dimensions[batch_among(point.names())?]);
+        let (own, others) = (size(self)?, size(other)?);
+        (self.without_batch() == other.without_batch()).then_some((own, others))
+    }
+
+    /// All that it says but for its name and its batch.
+    pub fn without_batch(&self) -> InputPoint {
+        let mut others = InputPoint { name: String::new(), search: None, ..self.clone() };
+        if let Some(batch) = batch_among(self.names()) {
+            others.dimensions.remove(batch);
+        }
+        others
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.dimensions.keys().map(String::as_str)
     }
 }
 

@@ -61,10 +61,14 @@ pub use input::{BatchSearch, InputFile, InputPoint, Values};
 pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MARGIN, Require, TableSpec};
 pub use load::{Arrivals, LatencyBound, Load, spaced};
 pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
-pub use measure::{Boundary, Cache, Design, Measure, Parallel, Profiling, Rebuild, Retake, Stop, StopStatistic, Warmup};
+pub use measure::{
+    Boundary, Cache, Design, Measure, Parallel, Profiling, Rebuild, Retake, Stop, StopStatistic, Warmup,
+};
 pub use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Precision, Quantization};
-pub use provider::{CUDA_FOLDER, CUSTOM_OPS, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply};
+pub use provider::{
+    CUDA_FOLDER, CUSTOM_OPS, Completion, Devices, Hardware, LowerPrecision, PROVIDERS, Plugin, Provider, Supply,
+};
 pub use quick::quick;
 pub use runs::Runs;
 pub use runtime::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, is_new_enough, version_numbers};

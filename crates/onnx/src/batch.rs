@@ -20,6 +20,12 @@ pub const BATCH: &str = "batch";
 /// the letter is something else (`N` points of each of `batch_size` clouds).
 const BATCH_NAMES: [&str; 5] = [BATCH, "batch_size", "batch_dim", "b", "n"];
 
+/// The dimension that counts items among sizes by name: the one that is called `batch`, else the first of the names that
+/// exporters give it.
+pub fn batch_among<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    BATCH_NAMES.iter().find_map(|usual| names.clone().find(|name| name.eq_ignore_ascii_case(usual)))
+}
+
 /// The dimension that counts items.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -40,7 +40,7 @@ mod visit;
 mod wire;
 pub mod zoo;
 
-pub use batch::{Asked, BATCH, BatchChoice};
+pub use batch::{Asked, BATCH, BatchChoice, batch_among};
 pub use error::{OnnxError, foreign_format};
 pub use extract::{ExtractError, Extracted, extract};
 pub use file::{load, load_graph, save, unknown_fields};

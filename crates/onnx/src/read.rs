@@ -338,11 +338,10 @@ mod tests {
     /// As PyTorch writes it for a module in training, by an initialiser or a `Constant` node, whole or packed.
     #[test]
     fn nodes_that_train_are_counted() {
-        let truth = |name: &str, value: u8| {
-            TensorProto::of_bytes(name, &crate::ElementType::Bool, &[], vec![value])
-        };
+        let truth = |name: &str, value: u8| TensorProto::of_bytes(name, &crate::ElementType::Bool, &[], vec![value]);
         let packed = TensorProto { raw_data: None, int32_data: vec![1], ..truth("packed", 1) };
-        let constant = AttributeProto { name: Some("value".to_owned()), t: Some(Box::new(truth("", 1))), ..Default::default() };
+        let constant =
+            AttributeProto { name: Some("value".to_owned()), t: Some(Box::new(truth("", 1))), ..Default::default() };
         let dropout = |switch: &str| NodeProto::of("Dropout", "d", &["x", "ratio", switch], &["y"], vec![]);
         let normalisation = |mode| {
             let mode = vec![AttributeProto::of_int("training_mode", mode)];

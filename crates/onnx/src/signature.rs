@@ -384,7 +384,8 @@ mod tests {
     fn what_is_no_name_of_a_dimension_is_no_name() {
         use tensor_shape_proto::dimension::Value::DimParam;
         for text in ["-1", "?", "None", " "] {
-            let tensor = TensorType::from(&value_info("x", Some(tensor_proto(1, Some(vec![DimParam(text.to_owned())])))));
+            let tensor =
+                TensorType::from(&value_info("x", Some(tensor_proto(1, Some(vec![DimParam(text.to_owned())])))));
             assert_eq!(tensor.shape, Some(vec![Dimension::Unknown]), "{text}");
         }
     }
@@ -404,7 +405,10 @@ mod tests {
         let misfit = |name: &str, shape: &[Dimension]| model.misfit(&of(name, shape));
         assert_eq!(misfit("x", &[Unknown, Fixed(64)]), None);
         assert_eq!(misfit("x", &[Fixed(1), Named("width".to_owned())]), None);
-        assert_eq!(misfit("data", &[Unknown]).as_deref(), Some("it takes `data: float32 [?]`, the model `x: float32 [N, 64]`"));
+        assert_eq!(
+            misfit("data", &[Unknown]).as_deref(),
+            Some("it takes `data: float32 [?]`, the model `x: float32 [N, 64]`")
+        );
         assert!(misfit("x", &[Unknown, Fixed(32)]).is_some());
         assert!(misfit("x", &[Unknown, Unknown, Fixed(64)]).is_some());
         let nothing = model.misfit(&Signature { inputs: Vec::new(), outputs: Vec::new() });

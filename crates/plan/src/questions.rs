@@ -24,7 +24,6 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Skip, expand};
 
     #[test]

@@ -11,12 +11,12 @@ mod rounded;
 pub use base::wording::{count, list, some};
 pub use bound::bound;
 pub(crate) use bound::bound_in_short;
-pub(crate) use comparison::{at_least, rounded_verdict, signed};
 pub use comparison::{change, difference, is_beyond, judged_ratio, p_value, ratio, speedup, verdict_of};
+pub(crate) use comparison::{ratio_at_least, signed};
 pub use phrases::{amount, batched, bytes, confidence, magnitude, percent, score};
 pub(crate) use phrases::{better_word, is_speed, verdict_word};
 
-pub(crate) use rounded::{WIDE, at_least, noise_floor, rounded_bytes, rounded_ratio};
+pub(crate) use rounded::{WIDE, at_least, noise_floor, rounded_bytes, rounded_ratio, rounded_verdict};
 
 use base::metric::Unit;
 use judge::results::LEAST_RUNS;

@@ -247,7 +247,12 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("data")).unwrap();
         std::fs::create_dir_all(folder.path().join("builds/mine")).unwrap();
         let files = ["models/cnn.onnx", "models/small/mlp.onnx", "models/small/mlp-int8.onnx"];
-        for file in files.into_iter().chain(["data/small.npy", "data/test.npz", "builds/mine/libmy_npu.so", "builds/mine/libmy_ops.so"]) {
+        for file in files.into_iter().chain([
+            "data/small.npy",
+            "data/test.npz",
+            "builds/mine/libmy_npu.so",
+            "builds/mine/libmy_ops.so",
+        ]) {
             std::fs::write(folder.path().join(file), "abc").unwrap();
         }
         let loaded = crate::parse("full.yaml", &full_example(), folder.path(), &[]);

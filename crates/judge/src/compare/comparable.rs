@@ -9,7 +9,7 @@ use super::withheld::withheld;
 use super::{Control, Withheld};
 use crate::summary::{CellSummary, LEAST_RUNS, Summary};
 use base::metric::{Direction, ITEMS, LATENCY, MetricReference};
-use experiment::{Axis, BATCH, InputIndex, InputPoint, ModelIndex};
+use experiment::{Axis, InputIndex, InputPoint, ModelIndex};
 use plan::{Cell, Plan};
 use statistics::quantile::quantile_support;
 use worker::backend::FailureKind;
@@ -101,9 +101,7 @@ fn models_compete(plan: &Plan) -> bool {
 
 /// All that an input says but for its name and its batch.
 fn besides_batch(input: &InputPoint) -> InputKey {
-    let mut others = InputPoint { name: String::new(), search: None, ..input.clone() };
-    others.dimensions.remove(BATCH);
-    InputKey::BesidesBatch(serde_json::to_string(&others).expect("an input has string keys only"))
+    InputKey::BesidesBatch(serde_json::to_string(&input.without_batch()).expect("an input has string keys only"))
 }
 
 /// Why nothing may be said about this metric of a cell, if so.

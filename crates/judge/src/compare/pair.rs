@@ -308,7 +308,6 @@ fn beyond(
         p: None,
     };
     let why = withheld(from).or_else(|| withheld(to));
-    let why = why.or((terms.is_quick && comparison.beside.is_some()).then_some(Withheld::OtherLoad));
     let is_open = found.interval.is_some() && found.verdict.is_open();
     Some(comparison.withheld_for(why.or(is_open.then_some(Withheld::RateBeyond))))
 }

@@ -51,6 +51,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
     {
         return checked(path, found.map_err(damaged)?);
     }
+    // A list of one number reads as such a struct too.
+    let is_object = text.trim_start().starts_with('{');
     match serde_json::from_str::<Versioned>(text).map_err(damaged)?.format {
         OLDEST => {
             let file = serde_json::from_str(text).map(format2::upgraded);
@@ -59,7 +61,9 @@ pub fn parse(path: &Path, text: &str) -> Result<Results, StoreError> {
         later if later > u64::from(FORMAT) => {
             Err(StoreError::Newer { path: path.to_owned(), found: later, known: FORMAT })
         }
-        earlier if earlier < OLDEST => Err(StoreError::NoLongerRead { path: path.to_owned(), found: earlier }),
+        earlier if earlier < OLDEST && is_object => {
+            Err(StoreError::NoLongerRead { path: path.to_owned(), found: earlier })
+        }
         _ => Err(StoreError::DamagedReport {
             path: path.to_owned(),
             reason: found.err().map_or("it has no known format".to_owned(), |error| error.to_string()),

@@ -6,8 +6,8 @@ use base::machine::host::Host;
 use base::machine::kernel::Load;
 use base::machine::probe::check::{Check, Others, State, checks};
 use base::metric;
-use plan::Cell;
 use onnx::Stored;
+use plan::Cell;
 use record::{Manifest, VariantOrigin};
 
 /// A code that a record carries as a whole.

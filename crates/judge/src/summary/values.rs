@@ -281,7 +281,7 @@ impl CellSummary {
 
     /// The same with the estimates of a load: the largest rate, which is no mean over runs (method 7.3), and a late share of
     /// which no query was seen.
-    pub(super) fn with_load(mut self) -> Self {
+    pub(crate) fn with_load(mut self) -> Self {
         if let Some(late) = self.metrics.get(LATE_SHARE.name).map(|late| self.with_unseen(late.estimate, CONFIDENCE)) {
             self.metrics.entry(LATE_SHARE.name.to_owned()).and_modify(|metric| metric.estimate = late);
         }

@@ -168,12 +168,8 @@ fn left_in_float(left: u64) -> String {
 
 /// The reasons of a model that stays as it is: `: 53 nodes of Conv (…)`.
 fn reasons(kept: &[Kept]) -> String {
-    let texts: Vec<String> = kept
-        .iter()
-        .map(|kept| {
-            format!("{} ({})", nodes_of(&kept.operator, kept.nodes), kept.reason)
-        })
-        .collect();
+    let texts: Vec<String> =
+        kept.iter().map(|kept| format!("{} ({})", nodes_of(&kept.operator, kept.nodes), kept.reason)).collect();
     if texts.is_empty() { String::new() } else { format!(": {}", texts.join(", ")) }
 }
 

@@ -110,7 +110,8 @@ mod tests {
 
     #[test]
     fn what_has_no_dense_form_stays() {
-        let form = |dims: &[i64], indices: (&[u64], &[i64])| densified("w", &sparse("w", dims, indices), 1 << 10).unwrap();
+        let form =
+            |dims: &[i64], indices: (&[u64], &[i64])| densified("w", &sparse("w", dims, indices), 1 << 10).unwrap();
         assert_eq!(form(&[2, 2], (&[2], &[1, 4])), None, "outside");
         assert_eq!(form(&[2, 2], (&[2, 2], &[0, 1, 0, 2])), None, "outside of its row");
         assert_eq!(form(&[2, 2], (&[1], &[1])), None, "an index is missing");
@@ -134,10 +135,7 @@ mod tests {
                 NodeProto::of("MatMul", "q", &["h", "b"], &["k"], vec![]),
                 NodeProto::of("Add", "r", &["k", "other"], &["y"], vec![]),
             ],
-            sparse_initializer: vec![
-                sparse("a", &[2, 2], (&[2], &[1, 2])),
-                sparse("other", &[2, 2], (&[2], &[1, 2])),
-            ],
+            sparse_initializer: vec![sparse("a", &[2, 2], (&[2], &[1, 2])), sparse("other", &[2, 2], (&[2], &[1, 2]))],
             ..Default::default()
         };
         make_dense(&mut graph, &["MatMul"], 1 << 10).unwrap();

@@ -264,9 +264,8 @@ mod tests {
             let limits = FidelityLimits::of(precision);
             let differs = compare(&sets(&values(1)), &sets(&values(2)), &limits);
             assert!(!differs.passes(), "{precision:?}");
-            let itself = |again: &[f32]| {
-                differs.clone().beside_itself(&sets(&values(1)), &sets(again), &limits, precision)
-            };
+            let itself =
+                |again: &[f32]| differs.clone().beside_itself(&sets(&values(1)), &sets(again), &limits, precision);
             assert!(!itself(&reordered).passes(), "{precision:?}");
             let mut unjudged = itself(&values(3));
             unjudged.judge_classes(&limits, precision);

@@ -1,6 +1,6 @@
 //! Comparisons as texts: ratios with as many decimals as tell what they say, changes in percent, p values.
 
-use super::{count, fixed, percent, preferred_decimals, rounded_ratio, significant_decimals, verdict_word};
+use super::{count, fixed, percent, preferred_decimals, significant_decimals, verdict_word};
 use base::metric::{Difference, LARGEST_RATE, MetricReference, Unit};
 use judge::results::Comparison;
 use statistics::interval::Interval;
@@ -66,6 +66,7 @@ pub fn speedup(row: &Comparison) -> String {
     let word = verdict_of(row);
     match row.withheld() {
         Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
+        Some(withheld) if ratio.is_empty() => format!("{word}: {}", withheld.words()),
         Some(withheld) => format!("{ratio} {word}: {}", withheld.words()),
         None if row.low.is_none() => format!("{ratio} ({}, not judged)", count(row.blocks, "run")),
         None if row.verdict.is_open() && is_beyond(row.interval(), row.margin) => {
@@ -75,31 +76,20 @@ pub fn speedup(row: &Comparison) -> String {
     }
 }
 
-/// `2.3x faster`, `equivalent`, `undecided: quick look`.
-pub(crate) fn rounded_verdict(row: &Comparison) -> String {
-    let word = verdict_of(row);
-    let ratio = || one_sided(row).unwrap_or_else(|| rounded_ratio(row.ratio, row.interval()));
-    match row.withheld() {
-        Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
-        Some(withheld) => format!("{word}: {}", withheld.words()),
-        None if row.low.is_none() => "not judged".to_owned(),
-        None if row.verdict.is_difference() => format!("{} {word}", ratio()),
-        None => word,
-    }
-}
-
-/// `at least 4.00x`, `at most 0.25x`, of a ratio of which one end alone is known.
-fn one_sided(row: &Comparison) -> Option<String> {
+/// `at least 4.00x`, `at most 0.25x`, of a ratio of which one end alone is known; empty where neither is.
+pub(super) fn one_sided(row: &Comparison) -> Option<String> {
     let low = row.low.filter(|_| row.metric.metric.name == LARGEST_RATE.name)?;
     match row.high {
-        None => Some(at_least(low)),
+        // Nothing is known of it.
+        None if low <= 0.0 => Some(String::new()),
+        None => Some(ratio_at_least(low)),
         Some(high) if low <= 0.0 => Some(format!("at most {:.2}x", (high * 100.0).ceil() / 100.0)),
         Some(_) => None,
     }
 }
 
 /// `at least 4.00x`; rounded down, so that it holds.
-pub(crate) fn at_least(ratio: f64) -> String {
+pub(crate) fn ratio_at_least(ratio: f64) -> String {
     format!("at least {:.2}x", (ratio * 100.0).floor() / 100.0)
 }
 

@@ -5,8 +5,10 @@
 //! other output shows with the interval. A ratio whose interval is wide has that beside it, as everywhere, so that quotients
 //! of what is shown lie in it; one above 1 is never rounded up.
 
-use super::{Column, fixed, ratio, significant_decimals};
+use super::comparison::one_sided;
+use super::{Column, fixed, ratio, significant_decimals, verdict_of};
 use base::metric::Unit;
+use judge::results::Comparison;
 use statistics::interval::{Estimate, Interval};
 
 /// An interval wider than this, relative to the ratio, is said.
@@ -48,6 +50,19 @@ pub(crate) fn rounded_ratio(value: f64, interval: Option<Interval>) -> String {
     let first = rounded_decimals(value);
     let more = || (first..=MOST_DECIMALS).map(text).find(says_it);
     format!("{}x", more().unwrap_or_else(|| text(first)))
+}
+
+/// `2.3x faster`, `equivalent`, `undecided: quick look`.
+pub(crate) fn rounded_verdict(row: &Comparison) -> String {
+    let word = verdict_of(row);
+    let ratio = || one_sided(row).unwrap_or_else(|| rounded_ratio(row.ratio, row.interval()));
+    match row.withheld() {
+        Some(withheld) if withheld.hides_the_value() => format!("withheld: {}", withheld.words()),
+        Some(withheld) => format!("{word}: {}", withheld.words()),
+        None if row.low.is_none() => "not judged".to_owned(),
+        None if row.verdict.is_difference() => format!("{} {word}", ratio()),
+        None => word,
+    }
 }
 
 /// `39 MiB`, of 41,893,000 bytes: what an answer claims.

@@ -222,7 +222,13 @@ impl Shown<'_, '_> {
                 let why = match () {
                     () if metric == MetricReference::LATENCY => absence(cell),
                     () if is_latency && cell.iterations > 1 => format::batched(cell.iterations),
-                    () => load::known_end(cell, metric).unwrap_or_default(),
+                    () => match load::end_of(cell, metric) {
+                        Some((sign, rate)) => {
+                            let whole = load::known_end(cell, metric).unwrap_or_default();
+                            return [whole.clone(), whole, format!("{sign} {}", column.plain(rate))];
+                        }
+                        None => String::new(),
+                    },
                 };
                 return [why.clone(), why.clone(), why];
             };

@@ -87,12 +87,17 @@ pub(super) fn bounded_percentile(cell: &Cell) -> Option<MetricReference> {
 
 /// `>= 3156/s`: a largest rate of which one end alone is known.
 pub(super) fn known_end(cell: &Cell, metric: MetricReference) -> Option<String> {
-    let load = cell.load.as_ref().filter(|_| metric.metric.name == LARGEST_RATE.name && !cell.is_invalid())?;
-    let (sign, rate) = match (load.at_least_per_s, load.at_most_per_s) {
-        (Some(rate), _) => (">=", rate),
-        (None, most) => ("<=", most?),
-    };
+    let (sign, rate) = end_of(cell, metric)?;
     Some(format!("{sign} {}", amount(metric.unit(), rate)))
+}
+
+/// The end of a largest rate that is known, where it is one alone.
+pub(super) fn end_of(cell: &Cell, metric: MetricReference) -> Option<(&'static str, f64)> {
+    let load = cell.load.as_ref().filter(|_| metric.metric.name == LARGEST_RATE.name && !cell.is_invalid())?;
+    match (load.at_least_per_s, load.at_most_per_s) {
+        (Some(rate), _) => Some((">=", rate)),
+        (None, most) => Some(("<=", most?)),
+    }
 }
 
 /// `143/s [139, 147] with p99 <= 20 ms in this session`: the largest rate of a cell.

@@ -166,7 +166,7 @@ fn range(ratios: &[[f64; 3]]) -> String {
             let low = all().map(|row| row[1]).fold(f64::INFINITY, f64::min);
             let high = all().map(|row| row[2]).fold(0.0, f64::max);
             if high.is_infinite() {
-                return format::at_least(low);
+                return format::ratio_at_least(low);
             }
             if let [[ratio, ..]] = ratios {
                 return format::ratio(*ratio, judge::results::interval(Some(low), Some(high)));
@@ -351,7 +351,7 @@ impl<'a> Said<'a> {
         if metric.metric.name == LARGEST_RATE.name {
             let keeps = keeps(reader, reader.cell(cell)?)?;
             let ends = judge::results::interval(Some(low), Some(high));
-            let ratio = if high.is_finite() { format::ratio(ratio, ends) } else { format::at_least(low) };
+            let ratio = if high.is_finite() { format::ratio(ratio, ends) } else { format::ratio_at_least(low) };
             return Some(format!("takes {keeps}, {ratio}"));
         }
         let is_speed = matches!(metric.unit(), Unit::Nanoseconds | Unit::PerSecond);

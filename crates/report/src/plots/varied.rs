@@ -10,8 +10,9 @@ use crate::format::{Column, amount, shown_interval};
 use crate::page::Reader;
 use crate::page::load::knees;
 use base::metric::{ITEMS, LATENCY, MetricReference, Statistic, Unit};
-use experiment::{Axis as PlanAxis, BATCH, LatencyBound, Load};
+use experiment::{Axis as PlanAxis, LatencyBound, Load};
 use judge::results::Cell;
+use onnx::batch_among;
 use statistics::interval::Estimate;
 
 const WIDTH: f64 = 760.0;
@@ -181,7 +182,8 @@ impl Dimensions {
         let mut others: BTreeMap<String, u64> =
             sizes.filter_map(|(name, size)| Some((name.clone(), size.as_u64()?))).collect();
         let has_shapes = row.and_then(|row| row["shapes"].as_object()).is_some_and(|shapes| !shapes.is_empty());
-        Dimensions { batch: others.remove(BATCH), others, has_shapes }
+        let batch = batch_among(others.keys().map(String::as_str)).map(str::to_owned);
+        Dimensions { batch: batch.and_then(|batch| others.remove(&batch)), others, has_shapes }
     }
 }
 

@@ -116,13 +116,13 @@ pub(super) fn hold(question: &Question<'_>, bounds: &[BoundCheck]) -> Vec<Contes
 }
 
 impl Question<'_> {
-    /// The groups of which several cells are to be run; where there are none, cells that differ in their batch.
+    /// Cells that differ in their batch, then the groups of which several cells are to be run.
     fn unasked(&self) -> Vec<Vec<usize>> {
         let cells = |group: &Group| group.cells.iter().map(|cell| *cell as usize).collect::<Vec<usize>>();
         let is_run = |cell: &&usize| self.plan.cells[**cell].skip.is_none();
         let groups = self.plan.groups.iter().map(cells);
         let groups: Vec<Vec<usize>> = groups.filter(|cells| cells.iter().filter(is_run).count() > 1).collect();
-        if groups.is_empty() { self.batches() } else { groups }
+        self.batches().into_iter().chain(groups).collect()
     }
 
     /// Cells that could stand in for each other but for their batch, where items per second are known and no load says what

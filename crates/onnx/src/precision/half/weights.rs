@@ -76,7 +76,9 @@ const AT_A_TIME: usize = 1 << 14;
 
 /// The numbers of little-endian float32 bytes, part by part on every processor.
 fn parts(bytes: &[u8]) -> impl IndexedParallelIterator<Item = Vec<f32>> + '_ {
-    bytes.par_chunks(4 * AT_A_TIME).map(|part| part.as_chunks::<4>().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
+    bytes
+        .par_chunks(4 * AT_A_TIME)
+        .map(|part| part.as_chunks::<4>().0.iter().map(|it| f32::from_le_bytes(*it)).collect())
 }
 
 /// A float32 tensor in half precision, rounded to nearest; counts the numbers that had to move to have a place there.

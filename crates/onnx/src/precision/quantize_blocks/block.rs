@@ -40,7 +40,8 @@ impl Blocks {
             zero_points: vec![0; columns * of_column.div_ceil(2)],
         };
         let levels = blocks.values.par_chunks_mut(of_column * size / 2);
-        let scales = blocks.scales.par_chunks_mut(of_column).zip(blocks.zero_points.par_chunks_mut(of_column.div_ceil(2)));
+        let scales =
+            blocks.scales.par_chunks_mut(of_column).zip(blocks.zero_points.par_chunks_mut(of_column.div_ceil(2)));
         levels.zip(scales).zip(values.par_chunks_exact(depth)).for_each(|((levels, (scales, zero_points)), column)| {
             fill(column, size, is_symmetric, (levels, scales, zero_points));
         });

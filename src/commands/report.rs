@@ -187,12 +187,15 @@ fn check(
     Ok(code)
 }
 
+/// File name and content of each template that was filled.
+type Filled<'a> = Vec<(&'a str, String)>;
+
 /// A rendered report with the figures that templates may show, and the templates filled with the same page.
 fn with_templates<'a>(
     composed: &Composed<'_>,
     mut rendered: Rendered,
     templates: &'a [UserTemplate],
-) -> Result<(Rendered, Vec<(&'a str, String)>), Error> {
+) -> Result<(Rendered, Filled<'a>), Error> {
     if !templates.is_empty() {
         rendered.plots = Some(composed.figures());
     }

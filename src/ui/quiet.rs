@@ -29,7 +29,7 @@ impl Quiet {
     /// Takes in what is told of an event.
     pub(super) fn hear(&mut self, event: &Event<'_>) {
         self.label = match event {
-            Event::PassBegan { pass } => label(*pass),
+            Event::PassBegan { pass } => label(pass),
             Event::Planned { .. } => "running",
             Event::Profiling { done: 0, .. } | Event::TryingTogether { done: 0, .. } => self.label,
             // These have a bar, which stands on a terminal alone.

@@ -135,7 +135,7 @@ impl Manifest {
             return;
         };
         for cell in self.plan.by_question().into_iter().skip(cells as usize) {
-            let reason = format!("the budget of {limit} leaves no room for enough runs of it");
+            let reason = format!("the budget of {limit} leaves no room for enough runs");
             let remedy = Some("give it a longer `budget`, or fewer cells".to_owned());
             self.plan.mark_skipped(cell, Skip { kind: SkipKind::Budget, reason, remedy });
         }

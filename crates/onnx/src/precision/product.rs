@@ -3,6 +3,8 @@
 //! Input: a node. Output: a [`Product`], and the small nodes around the one that replaces it: a transposed left operand, a
 //! factor, a bias. Deliberately absent: the product itself, which every precision has its own operator for.
 
+use rayon::prelude::*;
+
 use super::edit::{Editor, Weight};
 use crate::TensorError;
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
@@ -101,18 +103,19 @@ pub(crate) fn turn(editor: &mut Editor, value: &str) -> String {
 }
 
 /// Rows become columns, in squares that fit the first cache.
-pub(crate) fn transposed<T: Copy + Default>(values: &[T], rows: usize, columns: usize) -> Vec<T> {
+pub(crate) fn transposed<T: Copy + Default + Send + Sync>(values: &[T], rows: usize, columns: usize) -> Vec<T> {
     const SIDE: usize = 64;
     let mut turned = vec![T::default(); rows * columns];
-    for top in (0..rows).step_by(SIDE) {
-        for left in (0..columns).step_by(SIDE) {
+    turned.par_chunks_mut((SIDE * rows).max(1)).enumerate().for_each(|(part, turned)| {
+        let left = part * SIDE;
+        for top in (0..rows).step_by(SIDE) {
             for row in top..rows.min(top + SIDE) {
                 for column in left..columns.min(left + SIDE) {
-                    turned[column * rows + row] = values[row * columns + column];
+                    turned[(column - left) * rows + row] = values[row * columns + column];
                 }
             }
         }
-    }
+    });
     turned
 }
 

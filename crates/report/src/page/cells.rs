@@ -141,9 +141,10 @@ impl Shown<'_, '_> {
         let is_told = |tail: &MetricReference| {
             self.cells.iter().any(|cell| cell.estimate_of(*tail).is_some() && cell.supports(*tail))
         };
-        // Under a load that of the bound.
+        // Under a load that of the bound, as a lower bound too.
         let bound = self.cells.iter().find_map(|cell| load::bounded_percentile(cell));
-        let tail = bound.into_iter().chain([p95]).find(is_told);
+        let has_tail = |tail: &MetricReference| self.cells.iter().any(|cell| cell.estimate_of(*tail).is_some());
+        let tail = bound.filter(has_tail).or(Some(p95).filter(is_told));
         // With cold caches there are latencies and no rates.
         let has = |metric: &Metric| self.cells.iter().any(|cell| cell.estimate(metric).is_some());
         let rate = [ITEMS, THROUGHPUT].into_iter().find(|rate| has(rate));

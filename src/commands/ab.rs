@@ -12,6 +12,7 @@ use crate::ui::error::{Error, ExitCode};
 use crate::ui::{Ui, duration};
 use base::name;
 use base::quantity::Ratio;
+use base::wording::list;
 use experiment::{Design, calibration};
 use files::scratch::Scratch;
 use judge::compare::{Calibration, calibrate};
@@ -104,7 +105,9 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     }
     let loaded = load(arguments)?;
     ui.warnings(&loaded.warnings);
-    let words = words(&AbArgs { prove: false, ..arguments.clone() });
+    let words = words(&AbArgs { prove: false, set: Vec::new(), ..arguments.clone() });
+    let changes: Vec<String> = arguments.set.iter().map(|change| format!("`{change}`")).collect();
+    let more = if changes.is_empty() { String::new() } else { format!(" (then set {} in its file)", list(&changes)) };
     let as_run = RunArgs {
         overrides,
         output: arguments.output.clone(),
@@ -112,7 +115,7 @@ fn compare(arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
         wait: arguments.wait,
         format: Format::defaults().collect(),
         has_no_file: true,
-        kept_by: Some(format!("perfrun ab --export-spec experiments/ab.yaml {words}")),
+        kept_by: Some(format!("perfrun ab --export-spec experiments/ab.yaml {words}{more}")),
         ..RunArgs::default()
     };
     let restrictions = specs::restrictions(&as_run.overrides);
@@ -149,7 +152,8 @@ fn specification(name: &str, cwd: Option<&Path>, arguments: &AbArgs) -> String {
         (None, None) => String::new(),
     });
     text.extend(arguments.budget.map(|budget| format!("budget: {budget}\n")));
-    let warmup = arguments.warmup.map(|count| format!("measure: {{ warmup: {{ mode: samples, count: {count} }} }}\n"));
+    let warmup = arguments.warmup.filter(|count| *count > 0);
+    let warmup = warmup.map(|count| format!("measure: {{ warmup: {{ mode: samples, count: {count} }} }}\n"));
     text.extend(warmup);
     text
 }

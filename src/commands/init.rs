@@ -306,7 +306,12 @@ pub(super) fn specification(name: &str, models: &[Model], folder: Option<&Path>,
 /// What models hold that is not float32, `net: stored (int8: QDQ)`.
 pub(super) fn stored(models: &[Model]) -> Vec<String> {
     let named = model_names(models).into_iter().zip(models);
-    named.filter_map(|(name, model)| Some(format!("{name}: {}", model.stored.as_ref()?))).collect()
+    let line = |(name, model): (String, &Model)| {
+        let stored = model.stored.as_ref()?;
+        let cost = if stored.is_widened() { "; each inference may widen them to float32" } else { "" };
+        Some(format!("{name}: {stored}{cost}"))
+    };
+    named.filter_map(line).collect()
 }
 
 /// The entry of `variants` that runs the files as they are stored, and its name: `fp32` where all of them hold that.

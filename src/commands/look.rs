@@ -128,8 +128,12 @@ fn sizes(experiment: &Experiment) -> Vec<String> {
         Some(format!("{}: {}", model.name, sizes(point)))
     });
     let lines: Vec<String> = all.into_iter().filter(|all| !all.is_empty()).chain(own).collect();
-    let how = "; `--set inputs.NAME=SIZE` changes one";
-    lines.into_iter().enumerate().map(|(place, line)| if place == 0 { line + how } else { line }).collect()
+    let first = experiment.inputs.first();
+    let how = match first.and_then(|point| Some((&point.name, point.shapes.keys().next()?))) {
+        Some((point, tensor)) => format!("; `--set 'inputs.{point}.shapes.{tensor}=[...]'` changes a shape"),
+        None => "; `--set inputs.NAME=SIZE` changes one".to_owned(),
+    };
+    lines.into_iter().enumerate().map(|(place, line)| if place == 0 { line + &how } else { line }).collect()
 }
 
 /// The models as they were typed.

@@ -39,7 +39,10 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
     if let Some(note) = why_empty(&record) {
         ui.note(&note);
     }
-    let folder = arguments.output.clone().unwrap_or_else(|| record.folder.clone());
+    let folder = arguments.output.clone().unwrap_or_else(|| match arguments.check {
+        true => committed(&record),
+        false => record.folder.clone(),
+    });
     let templates = templates(&arguments.template, &folder)?;
     if arguments.check {
         let summary = summarize(&record.manifest, &record.runs)?;
@@ -52,6 +55,13 @@ pub(super) fn run(arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, Error> {
         open(&written.files, ui);
     }
     Ok(ExitCode::Done)
+}
+
+/// The folder of the report that is checked: the committed one, where there is one.
+fn committed(record: &Record) -> PathBuf {
+    let place = std::path::absolute(&record.folder).ok().and_then(|folder| ProjectRoot::of(&folder).ok());
+    let folder = place.map(|place| place.report(&record.manifest.experiment.name));
+    folder.filter(|folder| folder.is_dir()).unwrap_or_else(|| record.folder.clone())
 }
 
 /// What ended a record before its first run, and the newest record that has any.
@@ -131,10 +141,10 @@ fn of_results(file: &Path, arguments: &ReportArgs, ui: &Ui) -> Result<ExitCode, 
             };
             return Err(Error::refused(message, "name another folder with --output"));
         }
-        for page in kept {
+        for page in kept.iter().filter(|_| !arguments.check) {
             ui.note(&format!(
                 "{} is kept: it may have distributions, which results.json alone cannot draw (--output DIR writes a page without)",
-                typed(&page)
+                typed(page)
             ));
         }
         beside = formats.iter().copied().filter(|format| has_more(format)).collect();

@@ -281,6 +281,18 @@ impl Job {
         self.serving_file(cell).ok().flatten()
     }
 
+    /// Whether a variant's own file takes whole numbers where the model takes others, or the other way round: it is fed other
+    /// values then, and its outputs say nothing beside the model's.
+    pub(super) fn is_fed_other_numbers(&self, cell: &Cell) -> bool {
+        let own = self.model_file(cell).map(|file| file.inputs.as_slice()).unwrap_or_default();
+        let header = self.model(cell).and_then(|model| model.header.as_ref());
+        let declared = header.map(|header| header.signature.inputs.as_slice()).unwrap_or_default();
+        own.iter().any(|input| {
+            let other = declared.iter().find(|other| other.name == input.name);
+            other.is_some_and(|other| other.element.is_float() != input.element.is_float())
+        })
+    }
+
     /// The file that a cell was run with, and what it was fed; `None` where there is no file.
     pub(crate) fn served(&self, id: CellId) -> Option<(&Path, &[ResolvedTensor])> {
         let cell = self.plan().cells.iter().find(|cell| cell.id == id)?;

@@ -421,8 +421,7 @@ fn a_report_is_checked_without_being_written() {
         Workplace::with_spec("backend: mock\nmodels: [net]\nvariants: [a, { name: b, mock: { scale: 0.5 } }]\n");
     place.run(&["x.yaml"]).expect_code(0);
     let record = format!(".perfrun/records/x/{}", place.record("x").manifest.record);
-    let checks: [&[&str]; 2] =
-        [&["report", "reports/x", "--check"], &["report", &record, "--output", "reports/x", "--check"]];
+    let checks: [&[&str]; 2] = [&["report", "reports/x", "--check"], &["report", &record, "--check"]];
     for check in checks {
         let done = place.run(check).expect_code(0);
         assert!(done.stdout.contains("unchanged"), "{}", done.stdout);

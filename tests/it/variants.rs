@@ -72,7 +72,7 @@ variants: [{ name: base }, { name: int4, precision: int4, mock: { scale: 0.1, di
     let done = place.run(&["x.yaml"]).expect_code(0);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: base."), "{answer}");
-    assert!(answer.contains("left out: int4 (differs from base: unrelated to the reference's"), "{answer}");
+    assert!(answer.contains("left out: int4 (differs from base: outputs unrelated to the reference's"), "{answer}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ impl<R: Read + Seek> Walker<R> {
             return Ok(format!("{domain}.{operator}"));
         }
         self.contents.parameters.add_node(&operator, &inputs);
-        self.contents.training.add_node(&operator, &inputs, trains);
+        self.contents.training.add_node(&operator, &inputs, &output, trains);
         if operator == "Constant" && is_true {
             self.contents.training.add_true(&output);
         }

@@ -353,6 +353,8 @@ mod tests {
                 dropout("on"),
                 dropout("packed"),
                 dropout("made"),
+                NodeProto::of("Identity", "i", &["on"], &["again"], vec![]),
+                dropout("again"),
                 dropout("off"),
                 NodeProto::of("Dropout", "d", &["x"], &["y"], vec![]),
                 normalisation(0),
@@ -362,7 +364,7 @@ mod tests {
             ..Default::default()
         };
         let training = read_model(&ModelProto { graph: Some(graph), ..model() }).training;
-        assert_eq!(training, [("BatchNormalization".to_owned(), 1), ("Dropout".to_owned(), 3)].into());
+        assert_eq!(training, [("BatchNormalization".to_owned(), 1), ("Dropout".to_owned(), 4)].into());
     }
 
     proptest! {

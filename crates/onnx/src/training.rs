@@ -16,11 +16,16 @@ pub(super) struct Training {
     switches: Vec<String>,
     /// Constants that are true.
     on: BTreeSet<String>,
+    /// What an `Identity` gives, by its output.
+    same: BTreeMap<String, String>,
 }
 
 impl Training {
     /// Counts a node of the standard; `is_on` is its attribute `training_mode`.
-    pub(super) fn add_node(&mut self, operator: &str, inputs: &[String], is_on: bool) {
+    pub(super) fn add_node(&mut self, operator: &str, inputs: &[String], output: &str, is_on: bool) {
+        if let ("Identity", Some(of)) = (operator, inputs.first()) {
+            self.same.insert(output.to_owned(), of.clone());
+        }
         match (operator, inputs.get(2)) {
             ("BatchNormalization", _) if is_on => self.normalisations += 1,
             ("Dropout", Some(switch)) if !switch.is_empty() => self.switches.push(switch.clone()),
@@ -35,7 +40,12 @@ impl Training {
 
     /// Nodes that train, by operator.
     pub(super) fn nodes(&self) -> BTreeMap<String, u64> {
-        let dropouts = self.switches.iter().filter(|switch| self.on.contains(*switch)).count() as u64;
+        let source = |switch: &String| {
+            // A circle is no model, and ends here.
+            let mut names = std::iter::successors(Some(switch), |name| self.same.get(*name)).take(self.same.len() + 1);
+            names.any(|name| self.on.contains(name))
+        };
+        let dropouts = self.switches.iter().filter(|switch| source(switch)).count() as u64;
         let all = [("BatchNormalization", self.normalisations), ("Dropout", dropouts)];
         all.into_iter().filter(|(_, nodes)| *nodes > 0).map(|(operator, nodes)| (operator.to_owned(), nodes)).collect()
     }

@@ -97,6 +97,8 @@ pub enum SearchEnd {
     Limit,
     /// A run of a larger batch has no time for its samples.
     Slow,
+    /// Half of the budget was spent.
+    Budget,
     /// Something else failed.
     Failed,
 }

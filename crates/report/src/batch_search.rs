@@ -28,6 +28,7 @@ pub fn end(end: SearchEnd, tried: &[Tried]) -> String {
         (SearchEnd::Failed, Some((batch, Some(failure)))) => format!("{batch} failed: {}", failure.in_short()),
         (SearchEnd::OutOfMemory | SearchEnd::Failed, _) => "a larger one failed".to_owned(),
         (SearchEnd::Limit, _) => "limit of the search reached".to_owned(),
+        (SearchEnd::Budget, _) => "half of the budget was spent".to_owned(),
         (SearchEnd::Slow, _) => "larger ones are too slow for the samples of a run".to_owned(),
     }
 }

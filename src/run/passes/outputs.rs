@@ -112,6 +112,9 @@ impl Comparing {
     ) -> Result<(), RunError> {
         let cell = *job.cell(index);
         let Some((limits, precision)) = job.manifest().limits_of(&cell) else { return Ok(()) };
+        if job.is_fed_other_numbers(&cell) {
+            return Ok(());
+        }
         let (mut problem, mut needs_stored) = (None, false);
         for reference in self.references.of_cell(index).to_vec() {
             let outputs = match reference {

@@ -114,6 +114,9 @@ fn one(
     // A quick look goes no further.
     let tries = if job.manifest().quick { 0 } else { MOST_TRIED };
     for number in 0..tries {
+        if !super::has_time(job, session) {
+            break;
+        }
         session.go_on()?;
         let run = probe(job, cell, rate, u32::MAX - 1 - number, session)?;
         if let Some(failure) = run.failure {

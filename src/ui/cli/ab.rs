@@ -31,8 +31,8 @@ pub struct AbArgs {
     /// Shell command once after everything is measured, also where something failed or was stopped.
     #[arg(short, long, value_name = "COMMAND", conflicts_with = "export_spec")]
     pub cleanup: Option<String>,
-    /// Untimed executions at the beginning of each run [default: 1].
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Untimed executions at the beginning of each run; 0 is 1, since the first one is never timed [default: 1].
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub warmup: Option<u32>,
     /// An exit code other than 0 is no failure.
     #[arg(short, long)]

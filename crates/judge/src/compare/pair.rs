@@ -196,7 +196,7 @@ pub(crate) fn compare_cells(
     }
     let paired = paired(from, to, reference, terms)?;
     let withheld = withheld(from).or_else(|| withheld(to));
-    let withheld = withheld.or_else(|| terms.withheld(&paired));
+    let withheld = withheld.or_else(|| terms.withheld(&paired, reference));
     let interval = paired.interval.map(|interval| interval.map(speedup));
     let comparison = Comparison {
         cell: to.id,

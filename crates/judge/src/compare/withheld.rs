@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ComparisonRules;
 use crate::summary::CellSummary;
 use base::code::Code;
+use base::metric::MetricReference;
 use statistics::LogRatio;
 
 /// Why there is no verdict.
@@ -69,7 +70,7 @@ impl Withheld {
             Withheld::Untimed => "much of the time lies outside of the program's clock",
             Withheld::Saturated => "more queries came than could be served",
             Withheld::ShortLoad => "too short to tell: fewer queries than the queue needs",
-            Withheld::RateBeyond => "the rates that were tried do not reach the largest rate of both",
+            Withheld::RateBeyond => "the largest rate of one of them lies beyond those that were looked at",
             Withheld::BatchesDiffer => "measured at different batch sizes; compare items/s instead",
             Withheld::ControlFailed => "the control failed",
             Withheld::OtherLoad => "other load during most runs of a quick look",
@@ -106,8 +107,13 @@ pub(super) fn withheld(cell: &CellSummary) -> Option<Withheld> {
 impl ComparisonRules {
     /// What a quick look leaves open: what lies within its margin. Beside other load it claims what a whole record would, and
     /// both say so.
-    pub(super) fn withheld(&self, paired: &LogRatio) -> Option<Withheld> {
+    pub(super) fn withheld(&self, paired: &LogRatio, reference: MetricReference) -> Option<Withheld> {
+        // An interval beyond the margin is open for want of runs, and says so itself.
+        let is_beyond = paired.interval.is_some_and(|interval| {
+            let margin = self.margin_of(reference).ln_1p();
+            interval.low > margin || interval.high < -margin
+        });
         let is_open = self.is_quick && paired.interval.is_some() && !paired.verdict.is_difference();
-        is_open.then_some(Withheld::QuickLook)
+        (is_open && !is_beyond).then_some(Withheld::QuickLook)
     }
 }

@@ -72,7 +72,8 @@ perfrun report reports/quickstart --format csv       # or parquet
 | `conversions` | what was made of each model for a variant, and what was kept |
 | `tables`, `remarks`, `differing` | tables that `report` asks for; sentences about variants, and about outputs |
 
-In a cell, `metrics` has an estimate for each metric (`value`, `low`, `high`, `n`), and `runs` has columns with one value for each completed run; `runs.block` says which block each belongs to.
+In a cell, `validity` is `valid`, `noisy` (something on the machine moved its runs, or they fall into groups or never became steady) or `invalid` (what was timed is not the model's work); absent where no run completed.
+`metrics` has an estimate for each metric (`value`, `low`, `high`, `n`), and `runs` has columns with one value for each completed run; `runs.block` says which block each belongs to.
 Latency has a column for each statistic: `latency_ns` is the median, then `latency_mean_ns`, `latency_p95_ns` and so on.
 What is the same in every run (size, fidelity, accuracy) appears once, without a column.
 `environment` has the smallest, median and largest value of what explains a number, or the one that all runs have.

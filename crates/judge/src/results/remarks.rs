@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
+use base::code::Code;
 use base::metric::{LARGEST_RATE, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
 use base::wording::{count, list, some};
@@ -100,6 +101,7 @@ fn never_reported(manifest: &Manifest, summary: &Summary) -> Option<String> {
 pub(super) fn differing(manifest: &Manifest, summary: &Summary) -> Vec<String> {
     let mut sentences = references(manifest);
     sentences.extend(varying(manifest));
+    sentences.extend(training(manifest, summary));
     sentences.extend(lower_precision(manifest, summary));
     sentences.extend(random_calibration(manifest, summary));
     sentences.extend(saturating(manifest, summary));
@@ -126,6 +128,24 @@ fn varying(manifest: &Manifest) -> Option<String> {
             list(&some(models.into_iter().map(str::to_owned), 4))
         )
     })
+}
+
+/// Models that compute what they do in training.
+fn training(manifest: &Manifest, summary: &Summary) -> Vec<String> {
+    let is_run = |place: usize| {
+        let of_model = cells(manifest, summary).filter(|(cell, _)| cell.model().place() == place);
+        of_model.into_iter().any(|(_, summary)| summary.carries(Code::TrainingMode))
+    };
+    let told = |(place, (model, file)): (usize, (&Model, &Option<ModelFile>))| {
+        let nodes = &file.as_ref().filter(|file| !file.training.is_empty() && is_run(place))?.training;
+        let nodes: Vec<String> = nodes.iter().map(|(operator, nodes)| format!("{nodes} {operator}")).collect();
+        Some(format!(
+            "{} was exported in training mode ({}), so time and outputs are not those of inference: export it in inference mode.",
+            model.name,
+            list(&nodes)
+        ))
+    };
+    manifest.experiment.models.iter().zip(&manifest.models).enumerate().filter_map(told).collect()
 }
 
 fn reference<'a>(manifest: &'a Manifest, known: &CellFidelity) -> Option<&'a Cell> {
@@ -280,7 +300,11 @@ fn of_stored(manifest: &Manifest) -> Vec<String> {
         let names: Vec<String> = variants.map(|variant| variant.name.clone()).collect();
         let (word, run) = if names.len() == 1 { ("Variant", "runs") } else { ("Variants", "run") };
         let names = list(&some(names.into_iter(), 4));
-        let told = format!("{word} {names} {run} {} as stored: it holds {}.", model.name, stored.in_sentence());
+        let cost = match stored.is_widened() {
+            true => ", which each inference widens to float32 where the runtime does not fuse that with the product",
+            false => "",
+        };
+        let told = format!("{word} {names} {run} {} as stored: it holds {}{cost}.", model.name, stored.in_sentence());
         (!names.is_empty()).then_some(told)
     };
     manifest.experiment.models.iter().zip(&manifest.models).filter_map(of_model).collect()

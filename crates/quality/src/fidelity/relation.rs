@@ -61,12 +61,12 @@ impl Relation {
     /// What is said of numbers that have nothing to do with the reference's; `cosine` is theirs.
     pub(super) fn unrelated_numbers(&self, cosine: f64) -> Option<String> {
         if cosine <= 0.0 {
-            return Some(format!("unrelated to the reference's: cosine {cosine:.3}"));
+            return Some(format!("outputs unrelated to the reference's: cosine {cosine:.3}"));
         }
         let correlation = self.rank_correlation()?;
         let is_chance = correlation <= self.chance() && cosine < CLOSE_COSINE;
         is_chance
-            .then(|| format!("unrelated to the reference's: rank correlation {correlation:.3}, cosine {cosine:.3}"))
+            .then(|| format!("outputs unrelated to the reference's: rank correlation {correlation:.3}, cosine {cosine:.3}"))
     }
 
     /// The same of classes: they are equal no more often than their frequencies alone make them, and where they are
@@ -89,7 +89,7 @@ impl Relation {
         let is_in_order = || self.rank_correlation().is_some_and(|correlation| correlation > self.chance());
         let is_unrelated = equal < MOSTLY_EQUAL && equal <= most && !is_in_order();
         is_unrelated.then(|| {
-            format!("unrelated to the reference's: {:.1} % equal, {:.1} % by chance", 100.0 * equal, 100.0 * expected)
+            format!("outputs unrelated to the reference's: {:.1} % equal, {:.1} % by chance", 100.0 * equal, 100.0 * expected)
         })
     }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn what_points_the_other_way_is_unrelated_also_of_few_numbers() {
         let few = of_numbers(|random| (random.unit(), -random.unit()), 4);
-        assert_eq!(few.unrelated_numbers(-0.5).as_deref(), Some("unrelated to the reference's: cosine -0.500"));
+        assert_eq!(few.unrelated_numbers(-0.5).as_deref(), Some("outputs unrelated to the reference's: cosine -0.500"));
     }
 
     #[test]

@@ -24,12 +24,12 @@ impl Column {
     }
 }
 
-/// `95 us`, of 95.5 us ± 20: an amount that an answer claims, with the digits of its interval, two to three, and never
-/// rounded up.
-pub(crate) fn at_least(unit: Unit, estimate: &Estimate) -> String {
+/// `95 us`, of 95.5 us ± 20: an amount that an answer claims, with the digits of its interval, from `fewest` to three, and
+/// never rounded up.
+pub(crate) fn at_least(unit: Unit, estimate: &Estimate, fewest: i32) -> String {
     let column = Column::fit(unit, [estimate]);
     let scaled = estimate.value / column.scale.factor;
-    let [fewest, most] = [2, 3].map(|digits| significant_decimals(scaled, digits));
+    let [fewest, most] = [fewest, 3].map(|digits| significant_decimals(scaled, digits));
     let shown = column.decimals_of(estimate).unwrap_or_else(|| rounded_decimals(scaled));
     let decimals = shown.clamp(fewest, most);
     column.scale.joined(&fixed(cut(scaled, decimals), decimals))
@@ -68,7 +68,7 @@ pub(crate) fn rounded_verdict(row: &Comparison) -> String {
 /// `39 MiB`, of 41,893,000 bytes: what an answer claims.
 pub(crate) fn rounded_bytes(bytes: f64) -> String {
     let estimate = Estimate { value: bytes, interval: None, n: 1, confidence: 0.95 };
-    at_least(Unit::Bytes, &estimate)
+    at_least(Unit::Bytes, &estimate, 2)
 }
 
 /// No margin is so small that a ratio beyond it needs more.
@@ -172,7 +172,7 @@ mod tests {
     fn what_an_answer_claims_is_no_more_than_what_was_found() {
         let claimed = |value: f64, half_width: f64| {
             let interval = Some(Interval::around(value, half_width));
-            at_least(Unit::Nanoseconds, &Estimate { value, interval, n: 10, confidence: 0.95 })
+            at_least(Unit::Nanoseconds, &Estimate { value, interval, n: 10, confidence: 0.95 }, 2)
         };
         assert_eq!(claimed(3_493_700.0, 20_000.0), "3.49 ms");
         assert_eq!(claimed(95_900.0, 20_000.0), "95 us");

@@ -211,7 +211,7 @@ impl Shown<'_, '_> {
             None if is_latency => metric.statistic.name().to_owned(),
             None if metric.metric.name == MODEL_SIZE.name => "file".to_owned(),
             None if [ITEMS.name, THROUGHPUT.name].contains(&metric.metric.name) => format!("mean {}", metric.title()),
-            None => metric.title(),
+            None => load::title(self.reader, metric),
         };
         let heading = match &score {
             Some(_) => title.clone(),
@@ -352,10 +352,10 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
     };
     let timed = match results.method.runs_commands() {
         true => "wall time of one execution, from the start of its process to its end".to_owned(),
-        false if results.cells.iter().any(|cell| cell.load.is_some()) => {
-            "latency under a load, from when a query was due to its answer".to_owned()
-        }
-        false => format!("service latency (closed loop), {}", super::methods::stream(&results.method)),
+        false => match super::methods::under_load(results) {
+            Some(load) => load.to_owned(),
+            None => format!("service latency (closed loop), {}", super::methods::stream(&results.method)),
+        },
     };
     let mut sentences = vec![format!("{medians}{interval}; {timed}.")];
     let judged = results.unasked().find(|row| row.is_judged());

@@ -85,6 +85,12 @@ pub(super) fn bounded_percentile(cell: &Cell) -> Option<MetricReference> {
     Some(MetricReference { metric: &LATENCY, statistic: bound.statistic() })
 }
 
+/// What a metric is called; a quick look tries no rate, and predicts the largest.
+pub(super) fn title(reader: &Reader<'_>, metric: MetricReference) -> String {
+    let is_predicted = metric.metric.name == LARGEST_RATE.name && reader.results.measured.quick;
+    if is_predicted { format!("predicted {}", metric.title()) } else { metric.title() }
+}
+
 /// `>= 3156/s`: a largest rate of which one end alone is known.
 pub(super) fn known_end(cell: &Cell, metric: MetricReference) -> Option<String> {
     let (sign, rate) = end_of(cell, metric)?;

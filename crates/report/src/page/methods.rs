@@ -35,12 +35,19 @@ pub(super) fn stream(method: &Method) -> String {
 
 const CLOSED: &str = "one stream, closed loop";
 
+/// What latencies are under a load; a quick look tries no rate, and predicts the largest by service times.
+pub(super) fn under_load(results: &Results) -> Option<&'static str> {
+    let loads = || results.cells.iter().filter_map(|cell| cell.load.as_ref());
+    loads().next()?;
+    Some(match results.measured.quick && loads().all(|load| load.queries.is_largest()) {
+        true => "service times of a closed loop, which predict the largest rate",
+        false => "latency under a load, from when a query was due to its answer",
+    })
+}
+
 /// How queries came.
 fn queries(results: &Results) -> &'static str {
-    match results.cells.iter().any(|cell| cell.load.is_some()) {
-        true => "from when a query was due to its answer, under a load",
-        false => CLOSED,
-    }
+    under_load(results).unwrap_or(CLOSED)
 }
 
 /// The same in three sentences, without anything that moves from run to run.

@@ -123,13 +123,18 @@ fn partial(reader: &Reader<'_>) -> Vec<String> {
         sentences.push(format!("The budget of {} was enough for {enough} only.", budget.limit));
     }
     // What was typed as a command has no file, and neither has a look at models.
-    let has_file = facts::of_specification(results, "path").is_none_or(|path| Path::new(path).extension().is_some())
+    let has_file = facts::of_specification(results, "path").is_none_or(is_file_of_specification)
         && !trust::is_look_at_models(results);
     if !measured.restrictions.is_empty() && has_file {
         let flags: Vec<String> = measured.restrictions.iter().map(|flag| format!("`{flag}`")).collect();
         sentences.push(format!("Run with {}, so this is not the specification as written in its file.", list(&flags)));
     }
     sentences
+}
+
+/// Not the line of a command, which may end in anything that looks like an ending.
+fn is_file_of_specification(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|ending| ["yaml", "yml", "json"].into_iter().any(|known| ending == known))
 }
 
 fn counts(reader: &Reader<'_>, warnings: &[&Seen<'_>]) -> String {

@@ -455,6 +455,6 @@ pub(super) fn reason(reader: &Reader<'_>, faster: CellId, slower: CellId) -> Opt
     let own = Estimate { value: own.value.abs(), interval, ..own };
     Some(match own.value > of.difference_ns.abs() {
         true => format!("all of it in {}", first.in_short()),
-        false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &own), first.in_short()),
+        false => format!("saves {} in {}", format::at_least(Unit::Nanoseconds, &own, 2), first.in_short()),
     })
 }

@@ -208,7 +208,10 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
             if !check.has(&place("timeout")) {
                 measure.timeout = measure.timeout.max(TIMEOUT);
             }
-            let instead = format!("this load stops its runs by `{{ mode: time, time: {max_time} }}` instead");
+            let instead = format!(
+                "with this load a run goes on for its queries (1000 at a rate, 4000 where the largest is looked for), and for \
+                 {max_time} at least"
+            );
             check.warn(&place("stop"), message, instead);
         } else {
             check.error(&place("stop"), message, "write `stop: { mode: time, time: 10s }`, or leave it out".to_owned());

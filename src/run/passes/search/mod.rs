@@ -17,7 +17,7 @@ use crate::run::{Job, provenance, rounds};
 use base::metric::LATENCY;
 use base::quantity::Nanos;
 use experiment::{BatchSearch, Stop};
-use record::{Arm, CellSearch, InferenceCost, Searched, StoredRun, Tried};
+use record::{Arm, CellSearch, InferenceCost, SearchEnd, Searched, StoredRun, Tried};
 use worker::backend::{Failure, FailureKind};
 use worker::{RunPlan, WorkerRun};
 
@@ -79,6 +79,9 @@ fn one(job: &mut Job, index: usize, search: BatchSearch, session: &mut Session<'
             Ok(batch) => batch,
             Err(end) => break end,
         };
+        if !tried.is_empty() && !super::has_time(job, session) {
+            break SearchEnd::Budget;
+        }
         session.go_on()?;
         let outcome = probe(job, index, batch, tried.len() as u32, session)?;
         session.emit(&Event::BatchTried { cell: &job.plan().path(job.cell(index)), tried: &outcome });

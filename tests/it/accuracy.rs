@@ -80,7 +80,7 @@ fn labels_give_accuracy_beside_speed() {
     assert!(done.stderr.contains("net: base 90.0 %, same 90.0 %, wrong"), "{}", done.stderr);
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("top-1 33.0 % against 90.0 % (lower, p < 0.0001)"), "{answer}");
-    assert!(answer.contains("Fastest: wrong (less accurate)."), "{answer}");
+    assert!(answer.contains("Fastest: b8/wrong (less accurate)."), "{answer}");
     let known = known(&place);
     assert_eq!(known.len(), 3, "once for each variant, whatever its inputs");
     let base = &known[0].scores[0];

@@ -243,7 +243,10 @@ mod tests {
         let fidelity = compared(&[1.0, 0.0], &[1.0, 1.0], Precision::Int8);
         assert_eq!(fidelity.misses, ["cosine 0.7071, required 0.98"]);
         assert!(compared(&[0.5], &[1.0], Precision::Int4).passes());
-        assert_eq!(compared(&[-1.0], &[1.0], Precision::Int4).misses, ["outputs unrelated to the reference's: cosine -1.000"]);
+        assert_eq!(
+            compared(&[-1.0], &[1.0], Precision::Int4).misses,
+            ["outputs unrelated to the reference's: cosine -1.000"]
+        );
         let strict = FidelityLimits { cosine: Some(0.999_999_9), ..FidelityLimits::default() };
         let sets = |values: &[f32]| vec![vec![output(values, &[2])]];
         let fidelity = compare(&sets(&[1.0, 0.001]), &sets(&[1.0, 0.0]), &strict);

@@ -65,8 +65,9 @@ impl Relation {
         }
         let correlation = self.rank_correlation()?;
         let is_chance = correlation <= self.chance() && cosine < CLOSE_COSINE;
-        is_chance
-            .then(|| format!("outputs unrelated to the reference's: rank correlation {correlation:.3}, cosine {cosine:.3}"))
+        is_chance.then(|| {
+            format!("outputs unrelated to the reference's: rank correlation {correlation:.3}, cosine {cosine:.3}")
+        })
     }
 
     /// The same of classes: they are equal no more often than their frequencies alone make them, and where they are
@@ -89,7 +90,11 @@ impl Relation {
         let is_in_order = || self.rank_correlation().is_some_and(|correlation| correlation > self.chance());
         let is_unrelated = equal < MOSTLY_EQUAL && equal <= most && !is_in_order();
         is_unrelated.then(|| {
-            format!("outputs unrelated to the reference's: {:.1} % equal, {:.1} % by chance", 100.0 * equal, 100.0 * expected)
+            format!(
+                "outputs unrelated to the reference's: {:.1} % equal, {:.1} % by chance",
+                100.0 * equal,
+                100.0 * expected
+            )
         })
     }
 

@@ -115,7 +115,9 @@ impl FailureKind {
             FailureKind::Killed => "the end of the worker's log is in the record",
             FailureKind::Timeout => "raise `measure.timeout`, or exclude this cell",
             FailureKind::Protocol => "something else wrote to the worker's standard output; check `wrap` and the log",
-            FailureKind::Command => "run it by hand; `exit_codes` (in `ab` `--ignore-failure`) allows other codes than 0",
+            FailureKind::Command => {
+                "run it by hand; `exit_codes` (in `ab` `--ignore-failure`) allows other codes than 0"
+            }
             FailureKind::Output => "the numbers of this cell cannot be trusted; look at the model's outputs",
             FailureKind::Missing => "install what the message names, or correct its path in the specification",
             FailureKind::Internal => "please report this with the record's folder",

@@ -177,21 +177,21 @@ impl Question<'_> {
         let keeps: Vec<usize> = field.iter().copied().filter(|cell| standings[cell] == Standing::Unbeaten).collect();
         let mut best: Vec<usize> = Vec::new();
         for &cell in &field {
-            match keeps.iter().copied().find(|other| *other != cell && self.beats(*other, cell)) {
+            match keeps.iter().copied().find(|other| *other != cell && self.beats(*other, cell, metric)) {
                 Some(by) => {
                     standings.insert(cell, Standing::Beaten { other: self.id(by) });
                 }
                 None => best.push(cell),
             }
         }
-        let broken = self.tie_break(&best);
+        let broken = self.tie_break(&best, metric);
         let ties = self.broken_ties(&best, &broken);
-        for (cell, with, by) in self.ties(&best, &keeps, &broken) {
+        for (cell, with, by) in self.ties(&best, &keeps, &broken, metric) {
             standings.insert(cell, Standing::Tied { other: self.id(with), metric: by });
             best.retain(|other| *other != cell);
         }
         field.sort_unstable();
-        let evidence = best.iter().take(MOST_BEST).flat_map(|cell| self.evidence(*cell, &field)).collect();
+        let evidence = best.iter().take(MOST_BEST).flat_map(|cell| self.evidence(*cell, &field, metric)).collect();
         let entrant = |(cell, standing): (usize, Standing)| Entrant { cell: self.id(cell), standing };
         Contest {
             entrants: standings.into_iter().map(entrant).collect(),
@@ -205,9 +205,10 @@ impl Question<'_> {
         self.plan.cells[cell].id
     }
 
-    fn tie_break(&self, best: &[usize]) -> TieBreak<'_> {
+    fn tie_break(&self, best: &[usize], metric: MetricReference) -> TieBreak<'_> {
+        let by_items = (metric.metric.name == ITEMS.name).then_some(metric);
         let then = self.then.iter().copied().filter(|metric| best.iter().all(|cell| self.tells(*cell, *metric)));
-        TieBreak::new(self.summary, self.terms, self.best.map(super::asked), then)
+        TieBreak::new(self.summary, self.terms, self.best.map(super::asked).or(by_items), then)
     }
 
     /// What tells the first few apart by a further metric.
@@ -219,11 +220,17 @@ impl Question<'_> {
 
     /// The cells of `best` that give way to one among them that keeps every bound, with that one and the metric by which
     /// it is better; none where all would give way to each other in a circle, as verdicts with margins may.
-    fn ties(&self, best: &[usize], keeps: &[usize], broken: &TieBreak<'_>) -> Vec<(usize, usize, MetricReference)> {
+    fn ties(
+        &self,
+        best: &[usize],
+        keeps: &[usize],
+        broken: &TieBreak<'_>,
+        metric: MetricReference,
+    ) -> Vec<(usize, usize, MetricReference)> {
         let kept: Vec<usize> = best.iter().copied().filter(|cell| keeps.contains(cell)).collect();
         // What may be slower by more than the margin is not chosen for its size.
         let gives_way = |other: usize, cell: usize| {
-            let equivalent = self.verdict(other, cell).is_some_and(|row| row.verdict.is_equivalent());
+            let equivalent = self.verdict(other, cell, metric).is_some_and(|row| row.verdict.is_equivalent());
             equivalent.then(|| broken.ahead(other, cell)).flatten().map(|row| row.metric)
         };
         let given_up: Vec<(usize, Vec<(usize, MetricReference)>)> = best
@@ -242,20 +249,21 @@ impl Question<'_> {
     }
 
     /// A cell against the others, in their order.
-    fn evidence(&self, leader: usize, field: &[usize]) -> Vec<Comparison> {
+    fn evidence(&self, leader: usize, field: &[usize], metric: MetricReference) -> Vec<Comparison> {
         let others = field.iter().copied().filter(|other| *other != leader);
-        others.filter_map(|other| self.verdict(leader, other)).collect()
+        others.filter_map(|other| self.verdict(leader, other, metric)).collect()
     }
 
-    fn verdict(&self, cell: usize, other: usize) -> Option<Comparison> {
+    /// By the metric of the contest: of cells whose batches differ also where the two have the same one.
+    fn verdict(&self, cell: usize, other: usize, metric: MetricReference) -> Option<Comparison> {
         match self.best {
-            Some(best) => compare_cells(self.summary, other, cell, super::asked(best), self.terms),
-            None => compare_unasked(self.summary, other, cell, self.terms),
+            None if metric.metric.name != ITEMS.name => compare_unasked(self.summary, other, cell, self.terms),
+            _ => compare_cells(self.summary, other, cell, metric, self.terms),
         }
     }
 
-    fn beats(&self, cell: usize, other: usize) -> bool {
-        self.verdict(cell, other).is_some_and(|comparison| comparison.verdict.is_improvement())
+    fn beats(&self, cell: usize, other: usize, metric: MetricReference) -> bool {
+        self.verdict(cell, other, metric).is_some_and(|comparison| comparison.verdict.is_improvement())
     }
 }
 

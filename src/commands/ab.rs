@@ -166,7 +166,7 @@ fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let path = if to_stdout { here.join("ab.yaml") } else { absolute(Path::new(""), file) };
     let folder = path.parent().unwrap_or(Path::new("/"));
     let name = name::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
-    // Nobody knows where what is printed will lie.
+    // The folder of a printed specification is unknown, so `cwd` is absolute.
     let cwd = if to_stdout { here } else { init::path_from(folder, &here) };
     let name = if name.is_empty() { "ab" } else { &name };
     let text = specification(name, Some(cwd.as_path()), arguments) + GATE;

@@ -92,7 +92,7 @@ fn texts(words: &[String]) -> Vec<&str> {
     words.iter().map(String::as_str).collect()
 }
 
-/// Letters that fit into a row whatever word comes next.
+/// The width of a row without room for one more long word.
 fn row(ui: &Ui) -> usize {
     /// Longer than all but a few words.
     const WORD: usize = 20;

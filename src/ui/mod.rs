@@ -124,8 +124,8 @@ impl Ui {
         }
     }
 
-    /// Writes one line about the work to standard error; there is nobody to tell if that fails. With `-q` only those of
-    /// which a result may depend.
+    /// Writes a line about the work to standard error, and ignores a failure to write it. `-q` keeps warnings and what was
+    /// left out alone.
     pub fn note(&self, line: &str) {
         const KEPT: [&str; 3] = ["warning", "left out", "missing"];
         if !self.quiet || KEPT.iter().any(|word| line.starts_with(word)) {

@@ -1,4 +1,4 @@
-//! When a line says that work goes on of which nothing else is told.
+//! When to print that work goes on, because nothing else was printed for a while.
 //!
 //! Input: what was begun and what was said. Output: whether a line is due: after a while, then after twice the time, so that
 //! hours of work have a dozen lines. Deliberately absent: printing.

@@ -54,7 +54,7 @@ fn outputs_that_are_drawn_anew_are_not_judged() {
     let answer = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(answer.contains("Fastest: two."), "{answer}");
     assert!(!answer.contains("DIFFER") && !answer.contains("unrelated"), "{answer}");
-    let said = "net gives other outputs for the same inputs each time";
+    let said = "net gave other outputs for the same inputs in a second inference";
     assert!(answer.contains(said), "{answer}");
     assert!(place.page("reports/x").contains(said));
     assert!(place.record("x").manifest.fidelity().iter().all(|known| known.fidelity.reference_varies));

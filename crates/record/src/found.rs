@@ -173,8 +173,11 @@ pub struct Compared {
 pub struct NotCompared {
     /// Index of the cell.
     pub cell: u32,
-    /// Why the model as stored has no outputs.
+    /// Why the model as stored has no outputs, or the cell none that could be compared.
     pub problem: String,
+    /// The cell is fed other values than the model as stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_fed_others: bool,
 }
 
 /// What running over data found.

@@ -18,7 +18,7 @@ pub(super) fn imply(entries: &mut Vec<Entry>, shapes: &[&'static Value], key: &s
         entries.retain(|entry| entry.key != MODE);
         entries.push(Entry { key: MODE.to_owned(), key_span: span, value: Node::text(span, mode) });
     }
-    // A key that no mode knows is a mistake, which is told.
+    // A key of no mode is a mistake; the check against the schema reports it.
     let is_of_another = |key: &str| !has(shape, key) && shapes.iter().any(|other| has(other, key));
     entries.retain(|entry| is_typed(entry) || !is_of_another(&entry.key));
 }

@@ -3,10 +3,8 @@
 //! Input: pairs of values. Output: the correlation of their ranks, from -1 to 1 (C. Spearman, American Journal of
 //! Psychology 15, 1904), and the value up to which it may be chance.
 
+use crate::distribution::normal_quantile;
 use crate::mid_ranks::MidRanks;
-
-/// The one-sided 95 % quantile of the normal distribution.
-const CHANCE: f64 = 1.645;
 
 /// The correlation of the ranks of pairs; `None` where either side is constant.
 pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
@@ -22,7 +20,7 @@ pub fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
 /// What the correlation of so many independent pairs exceeds in 5 % of all cases: without a relation its variance is
 /// 1 / (n - 1) (M. G. Kendall, Rank Correlation Methods, 1948, section 5.8).
 pub fn by_chance(pairs: usize) -> f64 {
-    CHANCE / (pairs.saturating_sub(1).max(1) as f64).sqrt()
+    normal_quantile(0.95) / (pairs.saturating_sub(1).max(1) as f64).sqrt()
 }
 
 #[cfg(test)]

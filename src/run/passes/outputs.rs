@@ -113,6 +113,9 @@ impl Comparing {
         let cell = *job.cell(index);
         let Some((limits, precision)) = job.manifest().limits_of(&cell) else { return Ok(()) };
         if job.is_fed_other_numbers(&cell) {
+            let problem =
+                "its file takes whole numbers where the model takes others, or the other way round".to_owned();
+            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_others: true });
             return Ok(());
         }
         let (mut problem, mut needs_stored) = (None, false);
@@ -152,7 +155,7 @@ impl Comparing {
             return Ok(());
         }
         if let Some(problem) = problem.filter(|_| needs_stored) {
-            self.found.not_compared.push(NotCompared { cell: index as u32, problem });
+            self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_others: false });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::ComparisonRules;
 use crate::summary::CellSummary;
 use base::code::Code;
 use base::metric::MetricReference;
-use statistics::LogRatio;
+use statistics::{LogRatio, Verdict};
 
 /// Why there is no verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -109,11 +109,8 @@ impl ComparisonRules {
     /// both say so.
     pub(super) fn withheld(&self, paired: &LogRatio, reference: MetricReference) -> Option<Withheld> {
         // An interval beyond the margin is open for want of runs, and says so itself.
-        let is_beyond = paired.interval.is_some_and(|interval| {
-            let margin = self.margin_of(reference).ln_1p();
-            interval.low > margin || interval.high < -margin
-        });
+        let of_interval = Verdict::from_interval(paired.interval, self.margin_of(reference).ln_1p());
         let is_open = self.is_quick && paired.interval.is_some() && !paired.verdict.is_difference();
-        (is_open && !is_beyond).then_some(Withheld::QuickLook)
+        (is_open && !of_interval.is_difference()).then_some(Withheld::QuickLook)
     }
 }

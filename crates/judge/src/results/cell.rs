@@ -208,7 +208,7 @@ pub enum Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Validity {
-    /// Nothing speaks against them.
+    /// No code marks them as noisy or invalid.
     Valid,
     /// Something on the machine disturbed enough of its runs to move the estimate, or its runs fall into groups or never
     /// became steady.

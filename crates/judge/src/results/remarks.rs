@@ -121,10 +121,9 @@ fn varying(manifest: &Manifest) -> Option<String> {
     let found = manifest.fidelity().into_iter().filter(|known| known.fidelity.reference_varies);
     let models: BTreeSet<&str> =
         found.filter_map(|known| plan.name(plan.cells.get(known.cell as usize)?.model())).collect();
-    let (gives, draws) = if models.len() == 1 { ("gives", "a model that draws") } else { ("give", "models that draw") };
     (!models.is_empty()).then(|| {
         format!(
-            "{} {gives} other outputs for the same inputs each time, as {draws} random numbers: outputs are not judged.",
+            "{} gave other outputs for the same inputs in a second inference, as random numbers do: outputs are not judged.",
             list(&some(models.into_iter().map(str::to_owned), 4))
         )
     })
@@ -183,12 +182,16 @@ fn references(manifest: &Manifest) -> Vec<String> {
             _ => {}
         }
     }
+    let mut sentences = Vec::new();
     for known in manifest.findings.outputs.iter().flat_map(|found| &found.not_compared) {
-        if let Some(model) = model(known.cell) {
-            failed.entry((model, without_home(&known.problem))).or_default();
+        match (model(known.cell), plan.cells.get(known.cell as usize)) {
+            (Some(_), Some(cell)) if known.is_fed_others => {
+                sentences.push(format!("Outputs of {} are not compared: {}.", plan.path(cell), known.problem));
+            }
+            (Some(model), _) => drop(failed.entry((model, without_home(&known.problem))).or_default()),
+            _ => {}
         }
     }
-    let mut sentences = Vec::new();
     if !told.is_empty() {
         let of = if failed.is_empty() { String::new() } else { format!(" of {}", list(&some(of.into_iter(), 4))) };
         sentences.push(format!("Outputs{of} are compared with those of {}.", list(&some(told.into_iter(), 4))));

@@ -73,6 +73,19 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+impl WeightsReport {
+    /// The elements of both.
+    pub(crate) fn and(self, other: WeightsReport) -> Self {
+        WeightsReport {
+            converted: self.converted + other.converted,
+            kept: self.kept + other.kept,
+            clamped: self.clamped + other.clamped,
+            subnormal: self.subnormal + other.subnormal,
+            raised: self.raised + other.raised,
+        }
+    }
+}
+
 impl ConversionReport {
     /// Counts a node that now computes in the new precision.
     pub fn convert(&mut self, node: &NodeProto) {

@@ -273,7 +273,7 @@ mod tests {
             let mut unjudged = itself(&values(3));
             unjudged.judge_classes(&limits, precision);
             assert!(unjudged.passes() && !unjudged.is_judged, "{precision:?}");
-            assert_eq!(unjudged.words(), "not judged, different each time");
+            assert_eq!(unjudged.words(), "not judged, different in a second inference");
         }
     }
 

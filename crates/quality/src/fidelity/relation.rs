@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use files::array::Array;
+use statistics::distribution::normal_quantile;
 use statistics::random::fnv1a64;
 use statistics::rank_correlation::{by_chance, rank_correlation};
 
@@ -21,7 +22,7 @@ const LEAST_CORRELATION: f64 = 0.1;
 /// Values of one sign have a high cosine without any relation; above this they are close all the same.
 const CLOSE_COSINE: f64 = 0.9;
 
-/// From this share of equal elements on outputs are related, whatever their frequencies.
+/// Outputs with this share of equal elements are related, however frequent their classes are.
 const MOSTLY_EQUAL: f64 = 0.9;
 
 /// Elements of one output beside the reference's, over all input sets.
@@ -30,7 +31,7 @@ pub(super) struct Relation {
     pub(super) output: String,
     /// Reference and candidate, where they are numbers.
     numbers: Vec<(f64, f64)>,
-    /// Reference and candidate as hashes of their bytes, where they are classes.
+    /// Reference and candidate, where they are classes: numbers as they are, texts as hashes.
     classes: Vec<(u64, u64)>,
 }
 
@@ -48,14 +49,15 @@ impl Relation {
 
     /// Adds classes or indices of an input set.
     pub(super) fn add_classes(&mut self, reference: &Array, candidate: &Array) {
+        let step = reference.len().div_ceil(MOST_ELEMENTS).max(1);
         if let (Some(expected), Some(found)) = (reference.numbers(), candidate.numbers()) {
             self.add_numbers(&expected, &found);
+            let pairs = expected.iter().zip(&found).step_by(step);
+            self.classes.extend(pairs.map(|(one, other)| (one.to_bits(), other.to_bits())));
+        } else {
+            let pairs = reference.elements().into_iter().zip(candidate.elements()).step_by(step);
+            self.classes.extend(pairs.map(|(one, other)| (fnv1a64(one), fnv1a64(other))));
         }
-        let step = reference.len().div_ceil(MOST_ELEMENTS).max(1);
-        let words = |array: &Array| array.words().unwrap_or_default();
-        let pairs = words(reference).into_iter().zip(words(candidate)).step_by(step);
-        let hash = |text: String| fnv1a64(text.as_bytes());
-        self.classes.extend(pairs.map(|(one, other)| (hash(one), hash(other))));
     }
 
     /// What is said of numbers that have nothing to do with the reference's; `cosine` is theirs.
@@ -85,8 +87,7 @@ impl Relation {
             frequencies.entry(*other).or_default().1 += 1.0 / of;
         }
         let expected: f64 = frequencies.values().map(|(one, other)| one * other).sum();
-        // The one-sided 95 % quantile of a share.
-        let most = expected + 1.645 * (expected * (1.0 - expected) / of).max(0.0).sqrt();
+        let most = expected + normal_quantile(0.95) * (expected * (1.0 - expected) / of).max(0.0).sqrt();
         let is_in_order = || self.rank_correlation().is_some_and(|correlation| correlation > self.chance());
         let is_unrelated = equal < MOSTLY_EQUAL && equal <= most && !is_in_order();
         is_unrelated.then(|| {

@@ -49,7 +49,7 @@ impl Fidelity {
         match (self.passes(), self.is_judged, self.items_of_data) {
             (false, ..) => format!("differs: {}", self.misses.join("; ")),
             _ if self.elements == Some(0) => "nothing to compare".to_owned(),
-            _ if self.reference_varies => "not judged, different each time".to_owned(),
+            _ if self.reference_varies => "not judged, different in a second inference".to_owned(),
             (true, true, None) if self.is_given => format!("close on the given inputs, {ACCURACY_NOT_MEASURED}"),
             (true, true, None) => format!("close on random data, {ACCURACY_NOT_MEASURED}"),
             (true, false, None) => format!("not judged, {ACCURACY_NOT_MEASURED}"),

@@ -195,7 +195,7 @@ fn operators(cell: &Cell, profile: &Profile) -> Table {
     // The last row is of no operator.
     let rows: Vec<Option<&OperatorTime>> = profile.operators.iter().map(Some).chain(between.map(|_| None)).collect();
     let time_of = |row: Option<&'_ OperatorTime>| row.map_or(between, |row| row.time.as_ref()).map(|time| time.value);
-    // Of nodes shorter than what the profiler adds only shares are told.
+    // Nodes shorter than what the profiler adds have shares, and no times.
     let tells_times = profile.has_times() && !profile.is_drowned();
 
     let mut table = Columns::of(&rows);

@@ -103,10 +103,12 @@ pub(super) fn convert(
         }
         moved
     };
-    let moved = bytes.par_chunks_mut(2 * AT_A_TIME).zip(parts(&from)).map(one).reduce(Moved::default, Moved::and);
-    counted.clamped += moved.clamped;
-    counted.raised += moved.raised;
-    counted.subnormal += moved.subnormal;
+    let moved = bytes
+        .par_chunks_mut(2 * AT_A_TIME)
+        .zip(parts(&from))
+        .map(one)
+        .reduce(WeightsReport::default, WeightsReport::and);
+    *counted = counted.clone().and(moved);
     let shape = tensor.shape()?;
     let mut converted = TensorProto::of_bytes(tensor.name(), &target.element(), &shape, bytes);
     converted.doc_string.clone_from(&tensor.doc_string);
@@ -114,31 +116,13 @@ pub(super) fn convert(
     Ok(converted)
 }
 
-/// Numbers that had to move, as [`WeightsReport`] counts them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Moved {
-    clamped: u64,
-    subnormal: u64,
-    raised: u64,
-}
-
-impl Moved {
-    fn and(self, other: Moved) -> Moved {
-        Moved {
-            clamped: self.clamped + other.clamped,
-            subnormal: self.subnormal + other.subnormal,
-            raised: self.raised + other.raised,
-        }
-    }
-}
-
-/// Brings finite numbers into the range of the target.
-fn fit(values: &mut [f32], target: Half) -> Moved {
+/// Brings finite numbers into the range of the target, and counts those that had to move.
+fn fit(values: &mut [f32], target: Half) -> WeightsReport {
     let (largest, smallest, normal) = match target {
         Half::Fp16 => (f16::MAX.to_f32(), SMALLEST_FP16, f16::MIN_POSITIVE.to_f32()),
         Half::Bf16 => (bf16::MAX.to_f32(), 0.0, 0.0),
     };
-    let mut moved = Moved::default();
+    let mut moved = WeightsReport::default();
     for value in values {
         let magnitude = value.abs();
         let is_beyond = magnitude > largest && magnitude < f32::INFINITY;

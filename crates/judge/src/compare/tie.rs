@@ -39,12 +39,19 @@ impl<'a> TieBreak<'a> {
         };
         asked.filter(is_tie)?;
         for metric in &self.metrics {
-            let found = self.verdict(cell, other, *metric).filter(|found| found.verdict.is_difference());
+            let tells = |found: &Comparison| found.verdict.is_difference() && self.is_beyond_margin(found);
+            let found = self.verdict(cell, other, *metric).filter(tells);
             if let Some(found) = found {
                 return found.verdict.is_improvement().then_some(found);
             }
         }
         None
+    }
+
+    /// Files of all but the same size are no reason to prefer one; metrics that are measured have the margin in their verdict.
+    fn is_beyond_margin(&self, found: &Comparison) -> bool {
+        let is_size = found.metric.metric.name == MODEL_SIZE.name;
+        !is_size || found.ratio.ln().abs() > self.terms.margin_of(found.metric).ln_1p()
     }
 
     /// No verdict on a percentile that the samples of either do not support.

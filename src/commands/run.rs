@@ -133,11 +133,16 @@ pub(super) fn one(
     execute(job, place, target, arguments, interrupts, (&admission, ui))
 }
 
-/// The newest record that `run` did not complete.
+/// The newest record that `run` did not complete, or else the newest of all, if something failed in it.
 fn unfinished(place: &ProjectRoot, experiment: Option<&str>) -> Result<PathBuf, Error> {
-    place.newest_unfinished(experiment, &host::describe()).ok_or_else(|| {
+    let newest = || {
+        let is_of = |folder: &PathBuf| experiment.is_none_or(|name| folder.starts_with(place.records(name)));
+        let newest = place.all_records().into_iter().rfind(is_of)?;
+        Record::open(&newest).is_ok_and(|record| can_go_on(&record)).then_some(newest)
+    };
+    place.newest_unfinished(experiment, &host::describe()).or_else(newest).ok_or_else(|| {
         let of = experiment.map(|name| format!(" of `{name}`")).unwrap_or_default();
-        let message = format!("`perfrun run` left no unfinished record{of}");
+        let message = format!("`perfrun run` left no unfinished record{of}, and nothing failed in the newest");
         Error::refused(message, "run it without --resume to begin a new one; `perfrun list` shows all records")
     })
 }
@@ -197,10 +202,16 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
     execute(job, &place, target, arguments, interrupts, (&admission, ui))
 }
 
+/// Whether runs are missing, or failed.
+fn can_go_on(record: &Record) -> bool {
+    let manifest = &record.manifest;
+    !manifest.findings.complete || manifest.is_of_run() && !manifest.quick && !record.failed_groups().is_empty()
+}
+
 /// There is something left to measure.
 fn check_unfinished(record: &Record) -> Result<(), Error> {
     let folder = &record.folder;
-    if record.manifest.findings.complete {
+    if !can_go_on(record) {
         let message = format!("{} is complete", folder.display());
         let cut = record.manifest.findings.budget.filter(|budget| budget.runs < budget.wanted);
         let help = match cut {
@@ -254,6 +265,9 @@ fn execute(
     if ended == Ended::Interrupted {
         ui.note(&continuation(place, &record));
         return Ok(ExitCode::Interrupted);
+    }
+    if can_go_on(&record) {
+        ui.note(&format!("measure what failed again: perfrun run --resume {}", place.relative(&record.folder)));
     }
     if let Some(command) = arguments.kept_by.as_ref().filter(|_| was_measured(&record)) {
         ui.labelled("keep it", command);

@@ -95,6 +95,7 @@ pub(super) fn not_run(job: &Job, position: u32, turn: Turn) -> StoredRun {
 
 /// Puts a run that has its outcome into the journal and the record, and says so.
 pub(super) fn finish(job: &mut Job, run: StoredRun, session: &mut Session<'_>) -> Result<(), StoreError> {
+    let run = StoredRun { block: run.run + job.first_block(), ..run };
     run.write(job.folder())?;
     job.add(run);
     let total = forecast::runs(job);

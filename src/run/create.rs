@@ -185,7 +185,7 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
     if format == FORMAT { Ok(()) } else { Err(PrepareError::Earlier { record: record.folder.clone(), format }) }
 }
 
-/// Takes up an unfinished record in a new session.
+/// Takes up an unfinished record in a new session, or a complete one for the groups in which something failed.
 ///
 /// # Errors
 ///
@@ -208,7 +208,13 @@ pub(crate) fn resume(
     if prepared.core_sets != record.manifest.core_sets {
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
-    record.begin_session(session)?;
+    if record.manifest.findings.complete {
+        let groups = record.failed_groups();
+        record = record.reopen(&groups, session)?;
+    } else {
+        let first_block = record.manifest.findings.sessions.last().map_or(0, |last| last.first_block);
+        record.begin_session(Session { first_block, ..session })?;
+    }
     models.iter_mut().for_each(PreparedModel::stamp);
     let mut job = Job::new((record, hold), models, libraries.clone(), local.spec_folder, executable)?;
     analyses::replay(&mut job)?;

@@ -382,6 +382,16 @@ impl Job {
             || arm != Arm::Main && self.is_given_up(cell)
     }
 
+    /// The time that all of it may take. What failed is measured again in as many blocks as the rest, whatever they take.
+    pub(super) fn budget(&self) -> Option<Nanos> {
+        self.experiment().budget.filter(|_| self.first_block() == 0)
+    }
+
+    /// What is added to the number of a run for that of its block.
+    pub(super) fn first_block(&self) -> u32 {
+        self.manifest().findings.sessions.last().map_or(0, |session| session.first_block)
+    }
+
     /// Index of this invocation among the record's sessions.
     pub fn session(&self) -> u32 {
         self.manifest().findings.sessions.len().saturating_sub(1) as u32

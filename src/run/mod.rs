@@ -203,13 +203,13 @@ fn measure_blocks(
 
 /// The runs of a block survive a loss of power. Between blocks that disturbs none of them; a script's take no time.
 fn sync(job: &Job, block: u32) -> Result<(), StoreError> {
-    let runs = job.runs().iter().rev().filter(|run| run.arm != Arm::Pilot && run.block == block);
+    let runs = job.runs().iter().rev().filter(|run| run.arm != Arm::Pilot && run.run == block);
     job.manifest().environment().on_machine(|| journal::sync_block(job.folder(), runs)).unwrap_or(Ok(()))
 }
 
 /// Waits after a block in which the processor or a GPU was throttled, until it no longer is or the specification's patience ends.
 fn cool_down_after(job: &Job, block: u32, session: &mut Session<'_>) {
-    if job.runs().iter().any(|run| run.block == block && run.was_throttled()) {
+    if job.runs().iter().any(|run| run.run == block && run.was_throttled()) {
         cool_down(job, session);
     }
 }
@@ -255,7 +255,7 @@ fn keep_to_budget(
     before: Duration,
     session: &mut Session<'_>,
 ) -> Result<Option<(Budget, BudgetUsed)>, StoreError> {
-    let Some(limit) = job.experiment().budget else { return Ok(None) };
+    let Some(limit) = job.budget() else { return Ok(None) };
     let asked = job.experiment().interim_analyses().most();
     if !job.has_begun() {
         // A session that ended before the first block has cut the plan already; the estimate is of what was asked.
@@ -285,15 +285,12 @@ fn keep_to_budget(
 /// questions. A record that has begun keeps to its cells.
 fn leave_out_cells(job: &mut Job, budget: Budget, spent: Duration) -> Result<Budget, StoreError> {
     let known = job.manifest().findings.budget.and_then(|known| known.cells);
-    if known.is_some() || job.has_begun() {
+    if job.has_begun() {
         return Ok(budget.of_cells(known));
     }
     let room = forecast::by_question(job).and_then(|runs| budget.cells_with_room(&runs, spent));
-    let order = job.plan().by_question();
-    // A baseline that nothing is compared with buys nothing.
-    let is_alone = |cells: usize| cells > 2 && job.plan().opens_a_question(order[cells - 1]);
-    let cells = room.map(|cells| (cells - usize::from(is_alone(cells))) as u32);
-    let budget = budget.of_cells(cells);
+    let cells = room.map(|cells| job.plan().whole_questions(cells));
+    let budget = budget.of_cells(cells.or(known));
     if cells.is_some() {
         let used = budget.used(job.plan().runs);
         job.record_mut().keep_to_budget(used)?;

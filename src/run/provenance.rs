@@ -26,6 +26,7 @@ pub(crate) fn this_invocation(command: String, not_alone: Option<String>) -> Ses
         command,
         perfrun: env!("CARGO_PKG_VERSION").to_owned(),
         not_alone,
+        first_block: 0,
     }
 }
 

@@ -182,7 +182,7 @@ pub struct RunArgs {
     /// The bound on the 99th percentile of latency for `--rate`.
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
-    /// Resume an unfinished record: this folder, or the newest, of the specification where one is given.
+    /// Resume a record, this folder or the newest: measure what is missing, or what failed in a complete one.
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "devices", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
     /// For schedulers that start a job again: resume this machine's unfinished record of the same selection, and measure

@@ -193,8 +193,10 @@ impl<'a> Live<'a> {
         if let Some(busy) = &self.busy {
             ui.labelled("", busy);
         }
-        if already_done > 0 {
-            ui.labelled("resuming", &format!("keeping {already_done} runs of earlier sessions"));
+        let is_again = manifest.findings.sessions.last().is_some_and(|session| session.first_block > 0);
+        let again = if is_again { "what failed, with what it is compared with; " } else { "" };
+        if is_again || already_done > 0 {
+            ui.labelled("resuming", &format!("{again}keeping {already_done} runs of earlier sessions"));
         }
     }
 

@@ -163,3 +163,20 @@ fn bounds_can_be_set_and_a_sequential_design_takes_a_number() {
     sequential.run(&["x.yaml"]).expect_code(0);
     assert_eq!(blocks(&sequential.record("x"), 0), 12);
 }
+
+#[test]
+fn a_budget_without_time_for_all_cells_measures_the_first_questions() {
+    let place = Workplace::with_spec(
+        "backend: mock\nmodels: [m, n]\nvariants: [a, b, c]\ncompare: { baseline: { variant: b } }\nbudget: 1ms\n\
+         measure: { warmup: { mode: samples, count: 3 }, stop: { mode: samples, count: 20 } }\n",
+    );
+    let done = place.run(&["x.yaml"]).expect_code(0);
+    assert!(done.stderr.contains("rehearsal  2 of 2 cells load and run"), "{}", done.stderr);
+    assert!(done.stderr.contains("the budget of 1ms leaves no"), "{}", done.stderr);
+    let record = place.record("x");
+    let measured: BTreeSet<String> =
+        record.runs.iter().filter(|run| run.outcome == Outcome::Completed).map(|run| run.cell.to_string()).collect();
+    let path = |cell: &plan::Cell| measured.contains(&cell.id.to_string()).then(|| record.manifest.plan.path(cell));
+    let paths: Vec<String> = record.manifest.plan.cells.iter().filter_map(path).collect();
+    assert_eq!(paths, ["m/default/a/cpu", "m/default/b/cpu"], "the baseline, and what is compared with it first");
+}

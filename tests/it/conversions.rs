@@ -20,14 +20,20 @@ measure: { inputs: 2, warmup: { mode: samples, count: 3 }, stop: { mode: samples
 
 /// A model of one node that makes `y` of `x`, four numbers, and of a weight `w` of four by four.
 fn write_model(path: &Path, operator: &str, inputs: &[&str]) {
+    let node = NodeProto::of(operator, "only", inputs, &["y"], vec![]);
+    write_nodes(path, &ElementType::Float32, vec![node], vec![TensorProto::of_floats("w", &[4, 4], &[0.5; 16])]);
+}
+
+/// A model that makes floats `y` of four numbers `x` of a type.
+fn write_nodes(path: &Path, element: &ElementType, node: Vec<NodeProto>, initializer: Vec<TensorProto>) {
     let shape = [1, 4].map(onnx::Dimension::Fixed);
-    let value = |name: &str| ValueInfoProto::of_tensor(name, &ElementType::Float32, Some(&shape));
+    let value = |name: &str, element: &ElementType| ValueInfoProto::of_tensor(name, element, Some(&shape));
     let graph = GraphProto {
         name: Some("one".to_owned()),
-        node: vec![NodeProto::of(operator, "only", inputs, &["y"], vec![])],
-        initializer: vec![TensorProto::of_floats("w", &[4, 4], &[0.5; 16])],
-        input: vec![value("x")],
-        output: vec![value("y")],
+        node,
+        initializer,
+        input: vec![value("x", element)],
+        output: vec![value("y", &ElementType::Float32)],
         ..Default::default()
     };
     let opset = OperatorSetIdProto { version: Some(17), ..Default::default() };
@@ -245,4 +251,43 @@ fn a_quick_look_at_what_does_not_run_is_not_to_be_kept() {
     write_model(&place.path("a.onnx"), "NoSuchOperator", &["x", "w"]);
     let done = place.run(&["a.onnx"]).expect_code(3);
     assert!(!done.stderr.contains("keep it"), "{}", done.stderr);
+}
+
+#[test]
+fn a_model_that_was_exported_in_training_mode_is_said_so() {
+    need!(onnxruntime);
+    let place = Workplace::new();
+    let dropout = NodeProto::of("Dropout", "only", &["x", "", "training"], &["y"], vec![]);
+    let training = TensorProto {
+        name: Some("training".to_owned()),
+        data_type: ElementType::Bool.code(),
+        int32_data: vec![1],
+        ..Default::default()
+    };
+    write_nodes(&place.path("a.onnx"), &ElementType::Float32, vec![dropout], vec![training]);
+    place.write("x.yaml", &format!("models: [a.onnx]\n{SHORT}"));
+    place.run(&["x.yaml", "--output", "out"]).expect_code(0);
+    for page in ["out/report.md", "out/report.html"] {
+        let text = place.read(page);
+        assert!(text.contains("a was exported in training mode (1 Dropout)"), "{text}");
+    }
+    let inspected = place.run(&["inspect", "a.onnx"]).expect_code(0).stdout;
+    assert!(inspected.contains("training mode"), "{inspected}");
+}
+
+#[test]
+fn outputs_of_a_file_that_is_fed_other_numbers_are_compared_with_nothing() {
+    need!(onnxruntime);
+    let place = Workplace::new();
+    let relu = NodeProto::of("Relu", "only", &["x"], &["y"], vec![]);
+    write_nodes(&place.path("floats.onnx"), &ElementType::Float32, vec![relu], vec![]);
+    let cast = NodeProto::of("Cast", "only", &["x"], &["y"], vec![onnx::proto::AttributeProto::of_int("to", 1)]);
+    write_nodes(&place.path("integers.onnx"), &ElementType::Int64, vec![cast], vec![]);
+    place.write(
+        "x.yaml",
+        &format!("models: [{{ path: floats.onnx, files: {{ own: integers.onnx }} }}]\nvariants: [fp32, {{ name: own }}]\n{SHORT}"),
+    );
+    place.run(&["x.yaml", "--output", "out"]).expect_code(0);
+    let report = place.read("out/report.md");
+    assert!(report.contains("takes whole numbers where the model takes others"), "{report}");
 }

@@ -45,6 +45,7 @@ pub fn begin_in(place: &Workplace) -> PathBuf {
             command: "perfrun x.yaml".to_owned(),
             perfrun: "0.1.0".to_owned(),
             not_alone: None,
+            first_block: 0,
         },
         quick: false,
         executable: PathBuf::new(),

@@ -156,3 +156,51 @@ fn a_lock_that_cannot_be_shared_keeps_nobody_from_measuring_and_the_record_says_
     place.write("x.yaml", &format!("{SPEC}description: another\n"));
     assert!(with("none").contains("may have measured on this machine at the same time (PERFRUN_LOCK=none)"));
 }
+
+/// Two models, one of which has a variant behind a program that needs a file.
+const NEEDS_A_FILE: &str = "backend: mock\nmodels: [a, b]\nvariants: [x, { name: y, wrap: [sh, needs-a-file.sh], mock: { scale: 2.0 } }]\n\
+                            matrix: { exclude: [{ model: a, variant: y }] }\ncompare: { aa: off }\nruns: 6\n\
+                            measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 20 } }\n";
+
+#[test]
+fn what_failed_is_measured_again_with_what_it_is_compared_with() {
+    let place = Workplace::with_spec(NEEDS_A_FILE);
+    place.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
+    let failed = place.run(&["x.yaml"]).expect_code(3);
+    assert!(failed.stderr.contains("measure what failed again: perfrun run --resume .perfrun/records/x/"));
+    let before = place.record("x");
+    let folder = before.folder.to_str().unwrap();
+    // It fails once more: nothing is lost.
+    place.run(&["run", "--resume", folder]).expect_code(3);
+    place.write("there", "");
+    let again = place.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(
+        again.stderr.contains("resuming   what failed, with what it is compared with; keeping 6 runs"),
+        "{}",
+        again.stderr
+    );
+    let after = place.record("x");
+    assert_eq!(after.folder, before.folder);
+    let of = |record: &Record, cell: usize| {
+        let id = record.manifest.plan.cells[cell].id;
+        let runs = record.runs.iter().filter(|run| run.cell == id && run.arm != Arm::Pilot);
+        runs.map(|run| (run.arm, run.run, run.session, run.block)).collect::<Vec<_>>()
+    };
+    let index = |path: &str| {
+        let plan = &after.manifest.plan;
+        plan.cells.iter().position(|cell| plan.path(cell) == path).unwrap()
+    };
+    let (kept, baseline, cell) = (index("a/default/x/cpu"), index("b/default/x/cpu"), index("b/default/y/cpu"));
+    assert_eq!(of(&before, kept), of(&after, kept));
+    assert_eq!(of(&after, cell).len(), 6);
+    for (_, run, session, block) in of(&after, cell).into_iter().chain(of(&after, baseline)) {
+        assert_eq!((session, block), (2, run + 12), "a block is of one session");
+    }
+    let report = place.read("reports/x/report.md");
+    assert!(
+        report.contains("slower") && place.read("reports/x/report.html").contains("Measured again from "),
+        "{report}"
+    );
+    let refused = place.run(&["run", "--resume", folder]).expect_code(2);
+    assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
+}

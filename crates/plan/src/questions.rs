@@ -13,12 +13,13 @@ impl Plan {
         groups.filter(is_run).collect()
     }
 
-    /// Whether a cell is the first of its group by [`Plan::by_question`], and others of it are run too: alone it answers nothing.
-    pub fn opens_a_question(&self, cell: usize) -> bool {
-        let group = self.cells[cell].group;
-        let others = self.runnable().filter(|(other, of)| *other != cell && of.group == group).count();
-        let first = self.by_question().into_iter().find(|first| self.cells[*first].group == group);
-        others > 0 && first == Some(cell)
+    /// So many of the first cells by [`Plan::by_question`], without a last one with which others of its group would be compared:
+    /// alone it answers nothing.
+    pub fn whole_questions(&self, cells: usize) -> u32 {
+        let order = self.by_question();
+        let group = |at: usize| order.get(at).map(|cell| self.cells[*cell].group);
+        let is_split = cells > 2 && group(cells - 1) == group(cells) && group(cells - 1) != group(cells - 2);
+        (cells - usize::from(is_split)) as u32
     }
 }
 
@@ -32,7 +33,7 @@ mod tests {
         let spec = spec::parse("test.yaml", text, std::path::Path::new("."), &[]).expect("a valid spec");
         let mut plan = expand(&spec.experiment).expect("a plan");
         assert_eq!(plan.by_question(), [1, 0, 2, 4, 3, 5]);
-        assert!(plan.opens_a_question(1) && !plan.opens_a_question(0) && plan.opens_a_question(4));
+        assert_eq!([2, 3, 4, 5, 6].map(|cells| plan.whole_questions(cells)), [2, 3, 3, 5, 6]);
         plan.mark_skipped(1, Skip { kind: crate::SkipKind::Other, reason: "x".to_owned(), remedy: None });
         assert_eq!(plan.by_question(), [0, 2, 4, 3, 5]);
     }

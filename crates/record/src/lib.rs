@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "the library is private to the program, and names explain themselves")]
 
+mod again;
 pub mod archive;
 pub mod columns;
 pub mod findings;

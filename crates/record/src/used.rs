@@ -137,4 +137,11 @@ pub struct Session {
     /// Why other perfruns may have measured on the machine at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_alone: Option<String>,
+    /// What is added to the number of a run for that of its block; above 0 from an invocation on that measured failed cells again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_block: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -103,5 +103,5 @@ fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
 
 /// Whether a search may go on: half of the budget is for the runs.
 fn has_time(job: &Job, session: &Session<'_>) -> bool {
-    job.experiment().budget.is_none_or(|budget| session.elapsed() < budget.to_duration() / 2)
+    job.budget().is_none_or(|budget| session.elapsed() < budget.to_duration() / 2)
 }

@@ -2,7 +2,7 @@
 //!
 //! Inputs are the same for both, by their seeds.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use super::Pass;
@@ -57,10 +57,14 @@ impl Pass for Outputs {
         job.folder().join(OUTPUTS).is_dir()
     }
 
+    fn is_there(job: &Job) -> bool {
+        left(job).is_empty()
+    }
+
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Compared, RunError> {
-        let mut comparing = Comparing { references: References::of(job), ..Comparing::default() };
-        let mut cells: Vec<usize> =
-            (0..job.plan().cells.len()).filter(|index| completed(job, job.cell(*index))).collect();
+        let found = job.manifest().findings.outputs.clone().unwrap_or_default();
+        let mut comparing = Comparing { references: References::of(job), found, ..Comparing::default() };
+        let mut cells = left(job);
         // The smaller ones first: where a stored model fails, larger inputs are not tried.
         cells.sort_by_key(|index| (size(job, job.cell(*index)), *index));
         for (done, index) in cells.iter().enumerate() {
@@ -73,6 +77,16 @@ impl Pass for Outputs {
         comparing.found.not_compared.sort_by_key(|known| known.cell);
         Ok(comparing.found)
     }
+}
+
+/// The cells that left outputs and of which nothing is known.
+fn left(job: &Job) -> Vec<usize> {
+    let found = job.manifest().findings.outputs.as_ref();
+    let compared = found.into_iter().flat_map(|found| found.fidelity.iter().map(|known| known.cell));
+    let not_compared = found.into_iter().flat_map(|found| found.not_compared.iter().map(|known| known.cell));
+    let known: HashSet<u32> = compared.chain(not_compared).collect();
+    let has_outputs = |index: usize| completed(job, job.cell(index)) && folder_of(job, Reference::Cell(index)).is_dir();
+    (0..job.plan().cells.len()).filter(|index| !known.contains(&(*index as u32)) && has_outputs(*index)).collect()
 }
 
 fn completed(job: &Job, cell: &Cell) -> bool {
@@ -120,6 +134,7 @@ impl Comparing {
         }
         let (mut problem, mut needs_stored) = (None, false);
         for reference in self.references.of_cell(index).to_vec() {
+            let reference = self.with_outputs(job, reference);
             let outputs = match reference {
                 Reference::Cell(of) => outputs_of(job, &cell, of),
                 Reference::Stored(of) => {
@@ -158,6 +173,14 @@ impl Comparing {
             self.found.not_compared.push(NotCompared { cell: index as u32, problem, is_fed_others: false });
         }
         Ok(())
+    }
+
+    /// The same outputs from the stored model, where a cell that runs it was rehearsed by an earlier session.
+    fn with_outputs(&self, job: &Job, reference: Reference) -> Reference {
+        let of = reference.index();
+        let is_gone = completed(job, job.cell(of)) && !folder_of(job, reference).is_dir();
+        let is_stored = self.references.is_exact(job, reference) && job.has_stored_model(job.cell(of));
+        if is_gone && is_stored { Reference::Stored(of) } else { reference }
     }
 
     /// What was found of a cell that differs in its load alone: it computes the same, and the stored model need not.

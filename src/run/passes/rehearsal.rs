@@ -8,20 +8,20 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::Pass;
 use super::outputs;
 use super::reference::References;
-use crate::run::Job;
+use super::{Pass, has_time};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::start_time;
 use crate::run::session::{RunError, Session};
+use crate::run::{Budget, Job};
 use base::machine::clock::ClockQuality;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
 use experiment::{Cache, Design, RuntimeIndex, Warmup};
 use plan::{Cell, CellId};
-use record::{Arm, LibrarySaid, Rehearsed, StoredRun, TooLarge};
+use record::{Arm, LibrarySaid, Rehearsed, StoreError, StoredRun, TooLarge};
 use worker::RunPlan;
 use worker::backend::FailureKind;
 use worker::measure::batching::{SHORTER_FOR_TAILS, iterations_per_sample};
@@ -68,7 +68,12 @@ impl Pass for Rehearsal {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
-        let cells: Vec<usize> = job.plan().runnable().map(|(index, _)| index).collect();
+        // The first questions are answered first where there may be no time for all.
+        let is_limited = job.budget().is_some() && !job.plan().product.is_of_pairs;
+        let cells = match is_limited {
+            true => job.plan().by_question(),
+            false => job.plan().runnable().map(|(index, _)| index).collect(),
+        };
         let total = cells.len();
         let references = References::of(job);
         let mut ran_out = OutOfMemory::so_far(job);
@@ -78,6 +83,9 @@ impl Pass for Rehearsal {
             let cell = *job.cell(index);
             if job.is_done(&cell, Arm::Pilot, 0) {
                 continue;
+            }
+            if is_limited && position >= LEAST_CELLS && !has_time(job, session) {
+                break;
             }
             if let Some(batch) = ran_out.below(job, &cell) {
                 too_large.push(TooLarge { cell: index as u32, batch });
@@ -92,13 +100,32 @@ impl Pass for Rehearsal {
             ran_out.note(cell, &run);
             job.add_pilot(run, took);
         }
-        Ok(Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large })
+        let found = Rehearsed { iterations: iterations_by_group(job), libraries: libraries(job), too_large };
+        job.record_mut().keep(found.clone())?;
+        if is_limited {
+            leave_out_unrehearsed(job)?;
+        }
+        Ok(found)
     }
 
     fn emit(job: &Job, session: &mut Session<'_>, _: Option<Duration>) {
         let took = session.elapsed();
         session.emit(&Event::RehearsalEnded { plan: job.plan(), pilots: &job.pilots(), took });
     }
+}
+
+/// One cell is compared with nothing.
+const LEAST_CELLS: usize = 2;
+
+/// Skips the cells for whose rehearsal the budget has no time.
+fn leave_out_unrehearsed(job: &mut Job) -> Result<(), StoreError> {
+    let order = job.plan().by_question();
+    let rehearsed = order.iter().take_while(|cell| job.is_done(job.cell(**cell), Arm::Pilot, 0)).count();
+    let Some(limit) = job.budget().filter(|_| rehearsed < order.len()) else { return Ok(()) };
+    let cells = job.plan().whole_questions(rehearsed);
+    let asked = job.experiment().interim_analyses().most();
+    let used = Budget::new(limit, asked, job.manifest(), job.spread).of_cells(Some(cells)).used(job.plan().runs);
+    job.record_mut().keep_to_budget(used)
 }
 
 /// The cells whose pilots ran out of memory.

@@ -492,6 +492,7 @@ fn findings(experiment: &Experiment, plan: &Plan) -> PassFindings {
             command: format!("perfrun experiments/{}.yaml", experiment.name),
             perfrun: "0.1.0".to_owned(),
             not_alone: None,
+            first_block: 0,
         }],
         complete: true,
         ..PassFindings::default()

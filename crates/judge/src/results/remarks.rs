@@ -34,7 +34,21 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks.extend(depends_on_load(manifest, summary));
     remarks.extend(unseen_peaks(manifest, summary));
     remarks.extend(retaken(summary));
+    remarks.extend(measured_again(manifest, summary));
     remarks
+}
+
+/// Cells of groups in which something had failed.
+fn measured_again(manifest: &Manifest, summary: &Summary) -> Option<String> {
+    let sessions = manifest.findings.sessions.iter().find(|session| session.first_block > 0)?;
+    let is_later = |cell: &CellSummary| {
+        cell.metrics.values().any(|metric| metric.per_run.iter().any(|(block, _)| *block >= sessions.first_block))
+    };
+    let again: Vec<&Cell> =
+        cells(manifest, summary).filter(|(_, summary)| is_later(summary)).map(|(cell, _)| cell).collect();
+    let names = some(again.iter().map(|cell| manifest.plan.path(cell)), 4);
+    (!names.is_empty())
+        .then(|| format!("Measured again from {} on, after a failure: {}.", sessions.started, list(&names)))
 }
 
 /// Why another perfrun may have measured at the same time.

@@ -2,7 +2,7 @@
 
 use super::{Reader, bounds, name_among};
 use crate::mark::claimed;
-use base::metric::MetricReference;
+use base::metric::{LARGEST_RATE, MetricReference};
 use base::wording::{count, grouped, list, some};
 use judge::results::{BoundCheck, BoundOutcome, Cell, Choice, Comparison, Contest, Entrant, Standing, Unfit};
 use plan::CellId;
@@ -74,6 +74,9 @@ pub(super) fn left_out<'a>(choice: &'a Choice, names: &Names<'_>) -> String {
                     reference.map(|reference| words.replacen("differs:", &format!("differs from {reference}:"), 1));
                 Some(from.unwrap_or(words))
             }),
+            Standing::Unfit { why: Unfit::NoValue } if choice.best == MetricReference::of(&LARGEST_RATE) => {
+                Some("too few of its runs have a rate that keeps the bound".to_owned())
+            }
             Standing::Unfit { why } => Some(unfit_words(why)),
             Standing::OutOfBounds { metric } => {
                 bounded(metric, BoundOutcome::Missed).map(|(bound, _)| format!("misses {}", bounds::words_of(bound)))

@@ -95,7 +95,7 @@ fn known(
     for name in names.into_iter().filter(|name| is_folder(name)) {
         let mut found: Vec<Point> = Vec::new();
         if let Some((repository, head)) = committed {
-            found = points_until(head, (place, repository), &name, wanted, ui);
+            found = points_until(head, (place, repository), &name, wanted, ui).0;
         }
         let file = place.report(&name).join(results::FILE);
         if arguments.revision == "HEAD" && file.is_file() {

@@ -253,6 +253,9 @@ fn devices_are_named_on_the_command_line() {
     let place = Workplace::with_spec(SMALL);
     place.run(&["x.yaml", "--device", "cpu"]).expect_code(0);
     assert_eq!(place.record("x").manifest.restrictions, ["--set devices=[cpu]"]);
+    let plan = place.run(&["plan", "x.yaml", "--device", "cpu", "--rate", "50", "--p99", "20ms"]).expect_code(0);
+    let same = ["--set", "devices=[cpu]", "--set", "measure.load.rate=50", "--set", "measure.load.bound.p99=20ms"];
+    assert_eq!(plan.stdout, place.run(&[&["plan", "x.yaml"], &same[..]].concat()).stdout);
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     for measured in ["x.yaml", model] {
         let refused = place.run(&[measured, "--device", "cpu", "--device", "cuda"]).expect_code(2);

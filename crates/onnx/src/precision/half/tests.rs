@@ -488,3 +488,12 @@ fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back()
     assert_eq!(conversion.report.converted["MatMul"], 2);
     assert!(conversion.report.kept[0].reason.contains("too small for fp16"));
 }
+
+#[test]
+fn weights_in_blocks_are_why_their_nodes_stay() {
+    let size = AttributeProto::of_int("block_size", 32);
+    let mut product = NodeProto::of("MatMulNBits", "", &["x", "w"], &["y"], vec![size]);
+    product.domain = Some("com.microsoft".to_owned());
+    let refused = convert(model(vec![product], vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
+    assert!(refused.to_string().contains("its weights are int4 in blocks of 32 already"), "{refused}");
+}

@@ -4,6 +4,7 @@ use base::quantity::Nanos;
 use experiment::{Stop, Warmup};
 use record::FORMAT;
 
+use crate::need::need;
 use crate::support::{Workplace, check_snapshot};
 
 const SMALL: &str = "backend: mock\nmodels: [m]\nruns: 2\nmeasure: { stop: { mode: samples, count: 20 } }\n";
@@ -246,6 +247,19 @@ fn absent_devices_are_skipped_or_required() {
     assert!(plan.stdout.contains("cuda:0"), "{}", plan.stdout);
     let done = place.run(&["x.yaml", "--require-devices"]).expect_code(2);
     assert!(done.stderr.contains("--require-devices"), "{}", done.stderr);
+}
+
+/// What a failure for an operator of one's own advises.
+#[test]
+fn a_quick_look_takes_a_library_of_custom_operators() {
+    let _runtime = need!(onnxruntime);
+    let place = Workplace::new();
+    place.write("ops.so", "no library");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/one_node.onnx");
+    let set = format!("plugins.custom_ops={}", place.path("ops.so").display());
+    let refused = place.run(&[model, "--set", &set]).expect_code(2).stderr;
+    let said = refused.replace('│', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is not a shared library"), "{said}");
 }
 
 #[test]

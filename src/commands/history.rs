@@ -21,11 +21,14 @@ use statistics::SessionSpread;
 pub(super) fn run(arguments: &HistoryArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
     let experiment = &experiment(&place, arguments)?;
-    let mut points = committed(&place, experiment, arguments, ui)?;
+    let (mut points, unread) = committed(&place, experiment, arguments, ui)?;
     if !arguments.committed {
         add_records(&place, experiment, &mut points);
     }
     if points.is_empty() {
+        if let Some(error) = unread {
+            return Err(error.into());
+        }
         let known = experiments(&place);
         let help = if known.is_empty() {
             "there are no committed reports and no records".to_owned()
@@ -137,10 +140,13 @@ pub(super) fn readable(place: &ProjectRoot, ui: &Ui) -> Option<Repository> {
     }
 }
 
-/// The reports that commits have, oldest first.
-fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Vec<Point>, Error> {
-    let Some(repository) = readable(place, ui) else { return Ok(Vec::new()) };
-    let Some(head) = head(&repository, &arguments.revision)? else { return Ok(Vec::new()) };
+/// Points, oldest first, and why the newest of those that were left out cannot be read.
+type Found = (Vec<Point>, Option<StoreError>);
+
+/// The reports that commits have.
+fn committed(place: &ProjectRoot, experiment: &str, arguments: &HistoryArgs, ui: &Ui) -> Result<Found, Error> {
+    let Some(repository) = readable(place, ui) else { return Ok(Found::default()) };
+    let Some(head) = head(&repository, &arguments.revision)? else { return Ok(Found::default()) };
     let columns: Vec<String> = arguments.metric.read(&[]).iter().map(MetricReference::column).collect();
     let wanted = Wanted { metrics: &columns, claims: false };
     Ok(points_until(&head, (place, &repository), experiment, wanted, ui))
@@ -158,18 +164,26 @@ pub(super) fn head(repository: &Repository, revision: &str) -> Result<Option<Str
     }
 }
 
-/// The reports of an experiment that the commits up to `head` have, oldest first.
+/// The reports of an experiment that the commits up to `head` have.
 pub(super) fn points_until(
     head: &str,
     (place, repository): (&ProjectRoot, &Repository),
     experiment: &str,
     wanted: Wanted<'_>,
     ui: &Ui,
-) -> Vec<Point> {
-    let found = all_points((place, repository), experiment, head, wanted);
+) -> Found {
+    let mut found = Found::default();
     // One report that cannot be read hides none of the others.
-    let told = |point: Result<Point, StoreError>| point.map_err(|error| ui.note(&format!("left out: {error}"))).ok();
-    found.into_iter().filter_map(told).collect()
+    for point in all_points((place, repository), experiment, head, wanted) {
+        match point {
+            Ok(point) => found.0.push(point),
+            Err(error) => {
+                ui.note(&format!("left out: {error}"));
+                found.1 = Some(error);
+            }
+        }
+    }
+    found
 }
 
 /// Adds what was measured here and never committed; times of one form sort as texts.

@@ -144,6 +144,7 @@ fn words(specs: &[PathBuf]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::cli::Conditions;
 
     /// Cells of a look with a GPU, by their paths.
     fn cells(models: &str, variants: &str) -> Vec<String> {
@@ -167,18 +168,18 @@ mod tests {
     fn devices_of_the_command_line_stand_in_place_of_the_gpu() {
         let set = |change: &str| Overrides { set: vec![change.to_owned()], ..Overrides::default() };
         assert!(names_devices(&set("devices=[cuda]")) && !names_devices(&set("runs=3")));
-        let asked = RunArgs { devices: vec!["cpu".to_owned(), "cuda:1".to_owned()], ..RunArgs::default() };
-        assert_eq!(asked.with_changes().overrides.set, ["devices=[cpu, cuda:1]"]);
+        let asked = Conditions { devices: vec!["cpu".to_owned(), "cuda:1".to_owned()], ..Conditions::default() };
+        assert_eq!(Overrides::default().with(&asked).set, ["devices=[cpu, cuda:1]"]);
     }
 
     #[test]
     fn what_keeps_a_look_keeps_its_load() {
         let kept = |set: &[&str], rate: Option<&str>, p99: Option<&str>| {
             let set = set.iter().map(|change| (*change).to_owned()).collect();
-            let overrides = Overrides { set, ..Overrides::default() };
             let (rate, p99) = (rate.map(str::to_owned), p99.map(str::to_owned));
-            let typed = RunArgs { specs: vec!["my net.onnx".into()], overrides, rate, p99, ..RunArgs::default() };
-            kept_by(&typed.with_changes())
+            let load = Conditions { rate, p99, ..Conditions::default() };
+            let overrides = Overrides { set, ..Overrides::default() }.with(&load);
+            kept_by(&RunArgs { specs: vec!["my net.onnx".into()], overrides, ..RunArgs::default() })
         };
         assert_eq!(kept(&[], None, None), "perfrun init 'my net.onnx'");
         assert_eq!(kept(&[], Some("largest"), Some("20ms")), "perfrun init 'my net.onnx' --rate largest --p99 20ms");

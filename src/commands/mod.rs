@@ -61,14 +61,17 @@ pub fn dispatch(command: Command, ui: &Ui) -> Result<ExitCode, Error> {
         limits::size_pool()?;
     }
     match command {
-        Command::Run(arguments) => {
-            arguments.devices.iter().try_for_each(|device| verify::present(device).map(drop))?;
-            let arguments = arguments.with_changes();
+        Command::Run(mut arguments) => {
+            arguments.conditions.devices.iter().try_for_each(|device| verify::present(device).map(drop))?;
+            arguments.overrides = arguments.overrides.with(&arguments.conditions);
             if look::is_asked(&arguments) { look::run(&arguments, ui) } else { run::run(&arguments, ui) }
         }
         Command::Ab(arguments) => ab::run(&arguments, ui),
         Command::Validate(arguments) => validate::run(&arguments, ui),
-        Command::Plan(arguments) => plan::run(&arguments, ui),
+        Command::Plan(mut arguments) => {
+            arguments.overrides = arguments.overrides.with(&arguments.conditions);
+            plan::run(&arguments, ui)
+        }
         Command::Report(arguments) => report::run(&arguments, ui),
         Command::Diff(arguments) => diff::run(&arguments, ui),
         Command::Bisect(arguments) => bisect::run(&arguments, ui),

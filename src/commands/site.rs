@@ -21,7 +21,8 @@ use report::site::{Known, Site, columns};
 
 pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let place = ProjectRoot::here()?;
-    check_folder(&arguments.output)?;
+    let output = arguments.output.as_ref().unwrap_or(&arguments.folder);
+    check_folder(output)?;
     let repository = readable(&place, ui);
     let known = known(&place, repository.as_ref(), arguments, ui)?;
     if known.is_empty() {
@@ -40,8 +41,8 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     };
     let site = Site::new(&known, &of_experiment, url.as_deref());
     let write = |(path, text): (String, String)| {
-        let path = arguments.output.join(path);
-        let folder = path.parent().unwrap_or(&arguments.output);
+        let path = output.join(path);
+        let folder = path.parent().unwrap_or(output);
         std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;
         Ok::<(), Error>(write_whole(&path, text.as_bytes())?)
     };
@@ -52,7 +53,7 @@ pub(super) fn run(arguments: &SiteArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let each = points.par_iter().map(|point| site.point(*point).map_err(Error::from).and_then(write));
     let written: Vec<Result<(), Error>> = each.collect();
     written.into_iter().collect::<Result<(), Error>>()?;
-    let index = arguments.output.join("index.html");
+    let index = output.join("index.html");
     super::print(
         ui,
         &ui.labelled_text("wrote", &format!("{} and {} more pages", index.display(), count + points.len() - 1)),
@@ -95,7 +96,7 @@ fn known(
     for name in names.into_iter().filter(|name| is_folder(name)) {
         let mut found: Vec<Point> = Vec::new();
         if let Some((repository, head)) = committed {
-            found = points_until(head, (place, repository), &name, wanted, ui);
+            found = points_until(head, (place, repository), &name, wanted, ui).0;
         }
         let file = place.report(&name).join(results::FILE);
         if arguments.revision == "HEAD" && file.is_file() {

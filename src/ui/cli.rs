@@ -163,15 +163,9 @@ pub struct Overrides {
     pub profile: bool,
 }
 
-/// Arguments of `run`.
+/// Devices and a load, in place of those of the specification.
 #[derive(Clone, Debug, Default, Args)]
-pub struct RunArgs {
-    /// Specifications, folders of them, or models for a quick look.
-    #[arg(value_name = "SPEC", required_unless_present = "resume")]
-    pub specs: Vec<PathBuf>,
-    /// Changes to the specification.
-    #[command(flatten)]
-    pub overrides: Overrides,
+pub struct Conditions {
     /// A device, in place of those of the specification: `--device cuda`, as `perfrun doctor` lists them; can be repeated.
     #[arg(long = "device", value_name = "DEVICE")]
     pub devices: Vec<String>,
@@ -182,6 +176,31 @@ pub struct RunArgs {
     /// The bound on the 99th percentile of latency for `--rate`.
     #[arg(long, value_name = "TIME", requires = "rate")]
     pub p99: Option<String>,
+}
+
+impl Overrides {
+    /// The same with the devices and the load as changes to the specification.
+    pub(crate) fn with(mut self, conditions: &Conditions) -> Self {
+        let Conditions { devices, rate, p99 } = conditions;
+        self.set.extend((!devices.is_empty()).then(|| format!("devices=[{}]", devices.join(", "))));
+        self.set.extend(rate.iter().map(|rate| format!("measure.load.rate={rate}")));
+        self.set.extend(p99.iter().map(|limit| format!("measure.load.bound.p99={limit}")));
+        self
+    }
+}
+
+/// Arguments of `run`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct RunArgs {
+    /// Specifications, folders of them, or models for a quick look.
+    #[arg(value_name = "SPEC", required_unless_present = "resume")]
+    pub specs: Vec<PathBuf>,
+    /// Changes to the specification.
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Devices and a load.
+    #[command(flatten)]
+    pub conditions: Conditions,
     /// Resume a record, this folder or the newest: measure what is missing, or what failed in a complete one.
     #[arg(long, value_name = "RECORD", num_args = 0..=1, conflicts_with_all = ["set", "only", "shard", "runs", "quick", "profile", "budget", "devices", "rate", "dry_run"])]
     pub resume: Option<Option<PathBuf>>,
@@ -229,18 +248,6 @@ pub struct RunArgs {
     /// The command that keeps what is measured, told where a cell ran.
     #[arg(skip)]
     pub kept_by: Option<String>,
-}
-
-impl RunArgs {
-    /// The same with the devices and the load as changes to the specification.
-    pub(crate) fn with_changes(mut self) -> Self {
-        let devices = (!self.devices.is_empty()).then(|| format!("devices=[{}]", self.devices.join(", ")));
-        self.overrides.set.extend(devices);
-        let load = [("rate", self.rate.take()), ("bound.p99", self.p99.take())];
-        let changes = load.into_iter().filter_map(|(key, value)| Some(format!("measure.load.{key}={}", value?)));
-        self.overrides.set.extend(changes);
-        self
-    }
 }
 
 /// A name that can be part of a folder's name.
@@ -299,6 +306,9 @@ pub struct PlanArgs {
     /// Changes to the specification.
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Devices and a load.
+    #[command(flatten)]
+    pub conditions: Conditions,
     /// Print the plan as JSON.
     #[arg(long)]
     pub json: bool,

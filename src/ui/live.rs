@@ -41,6 +41,8 @@ pub struct Live<'a> {
     quiet: Quiet,
     /// Nothing is redrawn, since commands print here too.
     is_shared: bool,
+    /// Commands are measured.
+    runs_commands: bool,
 }
 
 /// So many cells are named where there are at least two more.
@@ -53,7 +55,17 @@ impl<'a> Live<'a> {
     /// A listener that writes through `ui`; `busy` says who else uses the machine.
     pub fn new(ui: &'a Ui, busy: Option<String>) -> Self {
         let quiet = Quiet::new();
-        Live { ui, busy, bar: None, blocks: None, told_interrupt: false, conversions: 0, quiet, is_shared: false }
+        Live {
+            ui,
+            busy,
+            bar: None,
+            blocks: None,
+            told_interrupt: false,
+            conversions: 0,
+            quiet,
+            is_shared: false,
+            runs_commands: false,
+        }
     }
 
     /// Whether there is a terminal to redraw.
@@ -171,6 +183,7 @@ impl<'a> Live<'a> {
         let ui = self.ui;
         let mut commands = manifest.experiment.models.iter().filter_map(|model| model.command.as_ref());
         self.is_shared = commands.any(|command| command.stdout == Stdout::Inherit);
+        self.runs_commands = manifest.experiment.backend.runs_commands();
         ui.labelled(&format!("{:<10} ", manifest.experiment.name), &product_line(&manifest.plan));
         if manifest.quick {
             let margin = percent(ComparisonRules::of(manifest).margin_of(MetricReference::LATENCY));
@@ -269,7 +282,8 @@ impl<'a> Live<'a> {
         self.left_out(plan, SkipKind::Memory, |skip| format!(" with a larger batch: {}", skip.reason));
         for pilot in pilots {
             let Some(failure) = &pilot.failure else { continue };
-            let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell).map(|cell| plan.path(cell));
+            let cell = plan.cells.iter().find(|cell| cell.id == pilot.cell);
+            let cell = cell.map(|cell| plan.shown(cell, self.runs_commands));
             let first_line = failure.message.lines().next().unwrap_or_default();
             let text = format!("{}: {} ({})", cell.unwrap_or_default(), first_line, failure.kind.name());
             self.ui.labelled("  failed", &text);
@@ -304,8 +318,8 @@ impl<'a> Live<'a> {
             self.ui.labelled("budget", &budget_words(&budget, !manifest.experiment.interim_analyses().is_one()));
             let plan = &manifest.plan;
             let is_left_out = |cell: &&Cell| plan.skip(cell).is_some_and(|skip| skip.kind == SkipKind::Budget);
-            let paths: Vec<String> = plan.cells.iter().filter(is_left_out).map(|cell| plan.path(cell)).collect();
-            let names = some(paths.into_iter(), MOST_NAMED);
+            let left_out = plan.cells.iter().filter(is_left_out).map(|cell| plan.shown(cell, self.runs_commands));
+            let names = some(left_out.collect::<Vec<_>>().into_iter(), MOST_NAMED);
             self.left_out(plan, SkipKind::Budget, |skip| format!(" ({}): {}", list(&names), skip.reason));
         }
         self.blocks = Some((Instant::now(), 0));

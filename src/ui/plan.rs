@@ -35,7 +35,7 @@ pub fn describe(
     let _ = product(&mut text, experiment, plan);
     let _ = settings::describe(&mut text, experiment, notes, plan, expected);
     let _ = batch_dimensions(&mut text, prepared);
-    let _ = cells(&mut text, prepared);
+    let _ = cells(&mut text, prepared, experiment.backend.runs_commands());
     let _ = skips(&mut text, plan);
     let _ = order(&mut text, experiment, plan);
     let environment = backend::of(&experiment.backend).environment();
@@ -81,7 +81,7 @@ fn batch_dimensions(text: &mut String, prepared: &Prepared) -> std::fmt::Result 
     Ok(())
 }
 
-fn cells(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
+fn cells(text: &mut String, prepared: &Prepared, are_commands: bool) -> std::fmt::Result {
     let plan = &prepared.plan;
     writeln!(text, "\ncells")?;
     for (index, cell) in plan.cells.iter().enumerate().take(MOST_LISTED) {
@@ -90,7 +90,8 @@ fn cells(text: &mut String, prepared: &Prepared) -> std::fmt::Result {
             None if plan.is_baseline(cell) => "baseline".to_owned(),
             None => String::new(),
         };
-        writeln!(text, "{}", format!("  {index:>4}  {}  {}  {state}", cell.id, plan.path(cell)).trim_end())?;
+        let name = plan.shown(cell, are_commands);
+        writeln!(text, "{}", format!("  {index:>4}  {}  {name}  {state}", cell.id).trim_end())?;
     }
     if plan.cells.len() > MOST_LISTED {
         writeln!(text, "  ... and {} more; --json lists all", plan.cells.len() - MOST_LISTED)?;

@@ -75,7 +75,7 @@ fn what_a_command_does_wrong_is_a_failed_run_with_the_reason() {
     };
     says(
         "{ name: c, run: 'echo one >&2; echo two >&2; exit 3', shell: true }",
-        "ended with exit code 3: two (command)",
+        "failed c: the command ended with exit code 3: two (command)",
     );
     says("{ name: c, run: 'kill -KILL $$', shell: true }", "was killed by signal 9 (SIGKILL)");
     says("{ name: c, run: ./absent, setup: 'true' }", "cannot start `./absent`: No such file");
@@ -182,6 +182,8 @@ fn ab_is_a_specification_that_can_be_kept() {
     place.run(&export).expect_code(0);
     check_snapshot("ab_specification", &place.read("experiments/t.yaml"));
     place.run(&["validate", "experiments/t.yaml"]).expect_code(0);
+    let plan = place.run(&["plan", "experiments/t.yaml"]).expect_code(0).stdout;
+    assert!(plan.contains("old is measured twice") && !plan.contains("default/fp32/cpu"), "{plan}");
     let again = place.run(&export).expect_code(2);
     assert!(again.stderr.contains("experiments/t.yaml already exists"), "{}", again.stderr);
 }

@@ -4,6 +4,7 @@ use base::quantity::Nanos;
 use experiment::{Stop, Warmup};
 use record::FORMAT;
 
+use crate::need::need;
 use crate::support::{Workplace, check_snapshot};
 
 const SMALL: &str = "backend: mock\nmodels: [m]\nruns: 2\nmeasure: { stop: { mode: samples, count: 20 } }\n";
@@ -248,11 +249,27 @@ fn absent_devices_are_skipped_or_required() {
     assert!(done.stderr.contains("--require-devices"), "{}", done.stderr);
 }
 
+/// What a failure for an operator of one's own advises.
+#[test]
+fn a_quick_look_takes_a_library_of_custom_operators() {
+    let _runtime = need!(onnxruntime);
+    let place = Workplace::new();
+    place.write("ops.so", "no library");
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/models/one_node.onnx");
+    let set = format!("plugins.custom_ops={}", place.path("ops.so").display());
+    let refused = place.run(&[model, "--set", &set]).expect_code(2).stderr;
+    let said = refused.replace('│', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("is not a shared library"), "{said}");
+}
+
 #[test]
 fn devices_are_named_on_the_command_line() {
     let place = Workplace::with_spec(SMALL);
     place.run(&["x.yaml", "--device", "cpu"]).expect_code(0);
     assert_eq!(place.record("x").manifest.restrictions, ["--set devices=[cpu]"]);
+    let plan = place.run(&["plan", "x.yaml", "--device", "cpu", "--rate", "50", "--p99", "20ms"]).expect_code(0);
+    let same = ["--set", "devices=[cpu]", "--set", "measure.load.rate=50", "--set", "measure.load.bound.p99=20ms"];
+    assert_eq!(plan.stdout, place.run(&[&["plan", "x.yaml"], &same[..]].concat()).stdout);
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/experiments/models/digits-mlp.onnx");
     for measured in ["x.yaml", model] {
         let refused = place.run(&[measured, "--device", "cpu", "--device", "cuda"]).expect_code(2);

@@ -70,6 +70,30 @@ fn every_column_is_explained() {
     assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
 }
 
+/// As files, tables and screens call it.
+#[test]
+fn every_outcome_is_explained() {
+    use judge::diff::Standing::{Absent, Fails, Holds, Open};
+    use statistics::course::Course::{Flat, NoSteadyState, Slowdown, Warmup};
+    let mut words: Vec<String> = Vec::new();
+    for (schema, kinds) in [
+        (judge::results::schema_text(), &["ControlOutcome", "GoalOutcome", "Kept", "Status", "Validity"][..]),
+        (judge::diff::schema_text(), &["GateOutcome", "Held"]),
+    ] {
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        for kind in kinds {
+            let outcomes = schema["$defs"][kind]["oneOf"].as_array().unwrap();
+            words.extend(outcomes.iter().map(|outcome| outcome["const"].as_str().unwrap().to_owned()));
+        }
+    }
+    words.extend([Absent, Fails, Holds, Open].map(|standing| standing.word().to_owned()));
+    words.extend([Flat, NoSteadyState, Slowdown, Warmup].map(|course| course.words().to_owned()));
+    let others = ["stored", "custom_ops", "unrelated", "not told apart", "agree", "differ", "close", "not judged"];
+    words.extend(others.map(str::to_owned));
+    let unknown: Vec<&String> = words.iter().filter(|word| explain(word).is_err()).collect();
+    assert!(unknown.is_empty(), "docs/glossary.md lacks {unknown:?}");
+}
+
 #[test]
 fn the_same_record_gives_the_same_bytes() {
     let first = Fixture::choose().render();

@@ -76,7 +76,7 @@ fn every_link_leads_to_a_page_or_a_place_in_it() {
 #[test]
 fn pages_say_what_was_measured_and_what_changed() {
     let place = repository();
-    place.run(&["site", "out", "--commit-url", "https://example.org/{commit}"]).expect_code(0);
+    place.run(&["site", "-o", "out", "--commit-url", "https://example.org/{commit}"]).expect_code(0);
     let index = place.read("out/index.html");
     assert!(
         index.contains("How fast is") && index.contains("&lt;b&gt;one&lt;/b&gt;") && !index.contains("<b>one"),

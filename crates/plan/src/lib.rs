@@ -219,6 +219,15 @@ impl Plan {
         self.coordinates(cell).path()
     }
 
+    /// What people read: the path, and of a command its name, with that of an axis on which there are several.
+    pub fn shown(&self, cell: &Cell, is_command: bool) -> String {
+        let is_told = |axis: &Axis| axis.is_always_told() || self.names(*axis).len() > 1;
+        match is_command {
+            true => self.coordinates(cell).on(&Axis::ALL.into_iter().filter(is_told).collect::<Vec<_>>()),
+            false => self.path(cell),
+        }
+    }
+
     /// The reason for which a cell is skipped.
     pub fn skip(&self, cell: &Cell) -> Option<&Skip> {
         cell.skip.map(|index| &self.skips[index as usize])

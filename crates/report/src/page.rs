@@ -223,7 +223,7 @@ impl<'a> Page<'a> {
                 left_out: plots.left_out.clone(),
             },
             methods: methods::methods(reader),
-            check: check::check(results),
+            check: check::check(reader),
             has_html: true,
             has_files: true,
         }

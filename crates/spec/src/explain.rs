@@ -63,9 +63,10 @@ fn words() -> impl Iterator<Item = Word> {
     rows.map(|(word, meaning)| Word { word: word.replace('`', ""), meaning: meaning.replace('`', "") })
 }
 
-/// The word of the glossary that is, or is among, what is asked for.
+/// The word of the glossary that is, or is among, what is asked for, also as files spell it: `not_run`.
 fn glossary(asked: &str) -> Option<Word> {
-    words().find(|known| known.word.split(", ").any(|word| word.eq_ignore_ascii_case(asked)))
+    let is_it = |word: &str| word.eq_ignore_ascii_case(asked) || word.eq_ignore_ascii_case(&asked.replace('_', " "));
+    words().find(|known| known.word.split(", ").any(is_it))
 }
 
 /// A metric in words.

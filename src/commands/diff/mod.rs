@@ -9,6 +9,10 @@ mod tree;
 
 pub(super) use self::sides::read_results;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use self::reports::Pairs;
 use self::show::{Shown, command, show};
 pub(super) use self::sides::Source;
 use self::sides::Sources;
@@ -16,6 +20,7 @@ use crate::ui::Ui;
 use crate::ui::cli::{DiffArgs, FailOnWord};
 use crate::ui::error::{Bisected, Error, ExitCode};
 use judge::diff::{Accepted, Diff, DiffOptions, GateOutcome, GateRow, Gating, Held, Side, Spreads, diff};
+use record::StoreError;
 use report::diff::{Page, Sentence};
 
 /// A line at the end of a commit's message that accepts a row.
@@ -26,6 +31,8 @@ struct Compared {
     diffs: Vec<Diff>,
     gone: Vec<String>,
     new: Vec<String>,
+    /// Why some of these were not compared.
+    unread: BTreeMap<String, String>,
     /// Experiments that the user stopped, or that were not begun for it.
     stopped: Vec<String>,
     /// How the measuring ended, where something was measured.
@@ -68,7 +75,9 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
         true => remeasure::run(arguments, &sources, &sides, &accepted, ui)?,
         false => stored(arguments, &sources, &sides, &accepted)?,
     };
-    let Some(Compared { mut diffs, gone, new, stopped, code }) = compared else { return Ok(ExitCode::Interrupted) };
+    let Some(Compared { mut diffs, gone, new, unread, stopped, code }) = compared else {
+        return Ok(ExitCode::Interrupted);
+    };
     if diffs.is_empty() && !stopped.is_empty() {
         return Ok(ExitCode::Interrupted);
     }
@@ -85,8 +94,19 @@ fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let answer = bisected(&diffs, !gone.is_empty());
     let command = command(arguments, &sides);
     let pages = diffs.iter().map(|diff| Page::new(diff, &command)).collect();
-    let shown =
-        Shown { nothing, log: String::new(), is_broken: false, pages, diffs, gone, new, stopped, is_gone, gate };
+    let shown = Shown {
+        nothing,
+        log: String::new(),
+        is_broken: false,
+        pages,
+        diffs,
+        gone,
+        new,
+        unread,
+        stopped,
+        is_gone,
+        gate,
+    };
     show(&shown, arguments, ui)?;
     if !shown.stopped.is_empty() {
         return Ok(ExitCode::Interrupted);
@@ -131,7 +151,7 @@ fn nothing_yet(
         (true, true) => {
             "neither side has a specification, below `experiments/` or where a report names one.".to_owned()
         }
-        (false, false) => format!("{} has no report.", sides[0].name()),
+        (false, false) => format!("{} has no report to compare with.", sides[0].name()),
         (false, true) if sides.iter().any(|side| matches!(side, Source::Path(_))) => {
             return Err(Error::refused("neither side has a report", "a side is a report, or a folder of reports"));
         }
@@ -170,7 +190,16 @@ fn stored(
     let [baseline, candidate] = sides;
     let read = rayon::join(|| sources.read(baseline), || sources.read(candidate));
     let (baseline, candidate) = (read.0?, read.1?);
-    let pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
+    let mut pairs = reports::pair(baseline, candidate, &arguments.experiment)?;
+    let is_unread = |name: &String| pairs.unread.contains_key(name);
+    // Nothing else can be compared. A gate fails by itself, or passes where the older side has nothing to compare with.
+    if !is_gated(arguments)
+        && pairs.both.is_empty()
+        && pairs.gone.iter().chain(&pairs.new).all(is_unread)
+        && let Some((_, error)) = pairs.unread.pop_first()
+    {
+        return Err(error.into());
+    }
     let mut diffs = Vec::new();
     for (baseline, candidate) in &pairs.both {
         let mut terms = terms(arguments, baseline, candidate, accepted)?;
@@ -178,8 +207,17 @@ fn stored(
         diffs.push(diff(baseline, candidate, &terms));
     }
     // Ten thousand cells take a quarter of a second to be given back, and the process is about to end.
-    std::mem::forget(pairs.both);
-    Ok(Some(Compared { diffs, gone: pairs.gone, new: pairs.new, stopped: Vec::new(), code: ExitCode::Done }))
+    std::mem::forget(std::mem::take(&mut pairs.both));
+    let Pairs { gone, new, unread, .. } = pairs;
+    let unread = unread.into_iter().map(|(name, error)| (name, why_unread(error, sources))).collect();
+    Ok(Some(Compared { diffs, gone, new, unread, stopped: Vec::new(), code: ExitCode::Done }))
+}
+
+/// Why a report was not compared, and what to do; a comment names no folder of this machine.
+fn why_unread(error: StoreError, sources: &Sources) -> String {
+    let error = error.below(&sources.place().root, Path::new(""));
+    let help = miette::Diagnostic::help(&error).map_or(String::new(), |help| format!(" ({help})"));
+    format!("{error}{help}")
 }
 
 fn is_gated(arguments: &DiffArgs) -> bool {

@@ -1,6 +1,6 @@
 //! `perfrun diff --remeasure`: both sides in one record, in turns.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::revision_files::RevisionFiles;
@@ -95,7 +95,8 @@ pub(super) fn run(
     let tracked = [0, 1].map(|side| measurement.tracked(files[side].as_ref(), &pairs));
     let named = |of: &[Specified]| of.iter().map(|one| one.loaded.experiment.name.clone()).collect();
     let (gone, new) = (named(&pairs.gone), named(&pairs.new));
-    let mut compared = Compared { diffs: Vec::new(), gone, new, stopped: Vec::new(), code: ExitCode::Done };
+    let mut compared =
+        Compared { diffs: Vec::new(), gone, new, unread: BTreeMap::new(), stopped: Vec::new(), code: ExitCode::Done };
     for (from, to) in pairs.both {
         if !compared.stopped.is_empty() {
             compared.stopped.push(to.loaded.experiment.name);

@@ -1,5 +1,6 @@
 //! What is printed and written.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::is_gated;
@@ -31,6 +32,8 @@ pub(super) struct Shown {
     pub(super) gone: Vec<String>,
     /// Experiments of the newer side alone.
     pub(super) new: Vec<String>,
+    /// Why some of these were not compared.
+    pub(super) unread: BTreeMap<String, String>,
     /// Experiments that were not measured to their end, because the user stopped it.
     pub(super) stopped: Vec<String>,
     /// The gate fell for experiments that are gone.
@@ -43,8 +46,14 @@ impl Shown {
     /// What is said of experiments that one side alone has.
     fn alone(&self) -> Vec<String> {
         let judged = if self.is_gone { ", so its gate fails" } else { "" };
-        let gone = self.gone.iter().map(|name| format!("{name}: only on the older side{judged}."));
-        let new = self.new.iter().map(|name| format!("{name}: only on the newer side."));
+        let gone = self.gone.iter().map(|name| match self.unread.get(name) {
+            Some(why) => format!("{name}: not compared{judged}: {why}."),
+            None => format!("{name}: only on the older side{judged}."),
+        });
+        let new = self.new.iter().map(|name| match self.unread.get(name) {
+            Some(why) => format!("{name}: not compared: {why}."),
+            None => format!("{name}: only on the newer side."),
+        });
         let is_begun = |name: &String| self.diffs.iter().any(|diff| diff.experiment == *name);
         let stopped = self.stopped.iter().map(|name| match is_begun(name) {
             true => format!("{name}: stopped before its last block; more blocks may decide what is undecided."),
@@ -62,8 +71,8 @@ impl Shown {
             PageFormat::Md => Page::markdown(&self.pages, &self.beside(), &marker(arguments))?,
             PageFormat::Html => Page::html(&self.pages, &self.beside())?,
             PageFormat::Junit => {
-                let experiments =
-                    Experiments { gone: &self.gone, new: &self.new, stopped: &self.stopped, is_gone: self.is_gone };
+                let Shown { gone, new, unread, stopped, is_gone, .. } = self;
+                let experiments = Experiments { gone, new, unread, stopped, is_gone: *is_gone };
                 let nothing = self.nothing.as_ref().map(|why| (why, self.log.as_str(), self.is_broken));
                 diff::junit(&self.diffs, &experiments, nothing)?
             }

@@ -11,7 +11,7 @@ use crate::ui::error::Error;
 use judge::diff::{Side, Stale};
 use judge::results::{self, Results};
 use record::git::{Blob, GitError, Repository};
-use record::{Manifest, ProjectRoot};
+use record::{Manifest, ProjectRoot, StoreError};
 
 /// Where a side is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Source {
 /// The folder of reports below a root.
 const REPORTS: &str = "reports";
 
-/// The reports of a side by the names of their folders.
-pub(super) type Reports = BTreeMap<String, Side>;
+/// The reports of a side by the names of their folders, and why one cannot be compared.
+pub(super) type Reports = BTreeMap<String, Result<Side, StoreError>>;
 
 /// A report of a commit: its folder, what messages call its file, and its text.
 type Committed = (String, PathBuf, Result<String, Error>);
@@ -181,7 +181,7 @@ impl Sources {
             Some(root) => Tree::Folder(&root).side(&name, results, &folder_name(path)),
             None => Side { name, results, stale: Stale::default() },
         };
-        Ok(Reports::from([(side.results.experiment.clone(), side)]))
+        Ok(Reports::from([(side.results.experiment.clone(), Ok(side))]))
     }
 
     /// The reports in a folder, each held against the files below the root that `root` gives, if any.
@@ -190,13 +190,12 @@ impl Sources {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let file = entry.path().join(results::FILE);
             if file.is_file() {
-                let results = results::read(&file)?;
                 let folder = entry.file_name().to_string_lossy().into_owned();
-                let side = match root(&entry.path()) {
+                let side = results::read(&file).map(|results| match root(&entry.path()) {
                     Some(root) => Tree::Folder(&root).side(name, results, &folder),
                     None => Side { name: name.to_owned(), results, stale: Stale::default() },
-                };
-                reports.insert(folder, side);
+                });
+                reports.insert(folder, or_left_out(side)?);
             }
         }
         Ok(reports)
@@ -229,8 +228,8 @@ impl Sources {
         let files = RevisionFiles::new(self.required(name)?, (commit, name))?;
         let tree = Tree::Commit { files, prefix: self.path_in_git("") };
         let read = |(folder, shown, text): Committed| {
-            let side = tree.side(name, results::parse(&shown, &text?)?, &folder);
-            Ok((folder, side))
+            let side = results::parse(&shown, &text?).map(|results| tree.side(name, results, &folder));
+            Ok((folder, or_left_out(side)?))
         };
         self.committed(commit, name)?.into_iter().map(read).collect()
     }
@@ -256,6 +255,14 @@ impl Sources {
             Some((own, shown, text))
         };
         Ok(repository.files(commit, &folder).into_iter().filter_map(report).collect())
+    }
+}
+
+/// One report of an old format does not stop the comparison of the others.
+fn or_left_out(side: Result<Side, StoreError>) -> Result<Result<Side, StoreError>, StoreError> {
+    match side {
+        Err(error @ StoreError::NoLongerRead { .. }) => Ok(Err(error)),
+        other => other.map(Ok),
     }
 }
 

@@ -194,8 +194,11 @@ pub struct HistoryArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SiteArgs {
     /// Output folder.
-    #[arg(value_name = "DIR", default_value = "site")]
-    pub output: PathBuf,
+    #[arg(value_name = "DIR", default_value = "site", conflicts_with = "output")]
+    pub folder: PathBuf,
+    /// The same, as in other commands.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
     /// Metrics whose history is shown.
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "latency")]
     pub metric: Vec<MetricArgument>,

@@ -21,7 +21,7 @@ pub(super) fn describe(
 ) -> Result {
     let mut line = |label: &str, words: &str| writeln!(text, "{label:<11}{words}");
     line("baseline", &baseline(experiment, plan))?;
-    line("control", &control(notes, plan))?;
+    line("control", &control(notes, plan, experiment.backend.runs_commands()))?;
     if let Some(design) = design(experiment) {
         line("design", &design)?;
     }
@@ -134,11 +134,11 @@ fn baseline(experiment: &Experiment, plan: &Plan) -> String {
     format!("{word} `{}`{first}; {margins}", baseline.name)
 }
 
-fn control(notes: &[Note], plan: &Plan) -> String {
+fn control(notes: &[Note], plan: &Plan, is_of_commands: bool) -> String {
     match plan.controls.as_slice() {
         [] if notes.contains(&Note::NoControl) => "none: `design: sequential` compares nothing".to_owned(),
         [] => "none: the measurement itself is not checked".to_owned(),
-        [one] => format!("{} is measured twice", plan.path(&plan.cells[*one as usize])),
+        [one] => format!("{} is measured twice", plan.shown(&plan.cells[*one as usize], is_of_commands)),
         several => format!("{} cells are measured twice, one in each group that runs", several.len()),
     }
 }

@@ -89,3 +89,28 @@ fn a_history_in_a_shallow_clone_says_what_is_missing() {
         assert!(!whole.stderr.contains("shallow"), "{}", whole.stderr);
     }
 }
+
+/// Alone it is what ends the command, unless a gate has to decide what that means.
+#[test]
+fn a_report_of_an_old_format_does_not_stop_the_others() {
+    let repository = Repository::new(SPEC);
+    repository.0.write("reports/old/results.json", r#"{ "format": 1, "experiment": "old" }"#);
+    repository.commit("an old report");
+    let why = "reports/old/results.json is of a format that is no longer read: format 1 (measure it again, or";
+    let said = repository.diff(&["HEAD~1", "HEAD"]).expect_code(0).stdout;
+    assert!(said.contains("x: ") && said.contains("old: not compared: ") && said.contains(why), "{said}");
+    let said = repository.diff(&["HEAD~1", "HEAD", "--gate"]).expect_code(4).stdout;
+    assert!(said.contains("old: not compared, so its gate fails: ") && said.contains(why), "{said}");
+    repository.diff(&["HEAD~1", "HEAD", "--gate", "--allow-unjudged"]).expect_code(0);
+    let cases = repository.diff(&["HEAD~1", "HEAD", "--gate", "--format", "junit"]).expect_code(4).stdout;
+    assert!(cases.contains(r#"failures="1""#) && cases.contains("no longer read"), "{cases}");
+    // Measured again: the older side alone has nothing to compare with.
+    let again = repository.0.read("reports/x/results.json").replace(r#""experiment": "x""#, r#""experiment": "old""#);
+    repository.0.write("reports/old/results.json", &again);
+    let said = repository.diff(&["--gate"]).expect_code(0).stdout;
+    assert!(said.contains("old: not compared: ") && !said.contains("only on"), "{said}");
+    let said = repository.diff(&["--gate", "--experiment", "old"]).expect_code(0).stdout;
+    assert!(said.contains("nothing to compare yet") && said.contains(why), "{said}");
+    let refused = repository.diff(&["--experiment", "old"]).expect_code(2).stderr;
+    assert!(refused.contains("format that is no longer"), "{refused}");
+}

@@ -51,9 +51,9 @@ pub struct Printed<'a> {
     pub nothing: Option<String>,
     /// Every experiment that both sides have.
     pub experiments: &'a [Diff],
-    /// Experiments of the older side alone.
+    /// Experiments of the older side alone, and those whose newer report is of a format that is no longer read.
     pub gone: &'a [String],
-    /// Experiments of the newer side alone.
+    /// Experiments of the newer side alone, and those whose older report is of a format that is no longer read.
     pub new: &'a [String],
     /// Experiments that were not measured to their end, because the user stopped it.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]

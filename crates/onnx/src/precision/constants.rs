@@ -115,15 +115,16 @@ fn check_initialisers_of(graph: &GraphProto) -> Result<(), ConversionError> {
     graph.node.iter().flat_map(|node| node.graphs()).try_for_each(check_initialisers_of)
 }
 
-/// Turns weights that stand in `Constant` nodes, as Paddle2ONNX and spox write them, into initialisers of the same
-/// graph; gives their number. Smaller constants, which are settings as a rule, stay.
+/// Turns weights that stand in `Constant` nodes, as Paddle2ONNX and spox write them, and sparse ones into initialisers of the
+/// same graph; gives their number. Smaller constants, which are settings as a rule, stay.
 ///
 /// # Errors
 ///
 /// A damaged tensor.
 pub(crate) fn lift_weights(model: &mut ModelProto, from_elements: usize) -> Result<u64, TensorError> {
     let Some(graph) = model.graph.as_mut() else { return Ok(0) };
-    let lifted = lift_weights_of(graph, from_elements)?;
+    let dense = make_dense(graph, &["Conv", "ConvTranspose", "Gather", "Gemm", "MatMul"], MOST_GROWTH)?;
+    let lifted = dense + lift_weights_of(graph, from_elements)?;
     if lifted > 0 {
         model.ir_version = Some(model.ir_version().max(IR_WITHOUT_WEIGHT_INPUTS));
     }

@@ -8,12 +8,12 @@ use std::collections::HashSet;
 use crate::proto::{GraphProto, NodeProto, SparseTensorProto, TensorProto};
 use crate::{ElementType, TensorError};
 
-/// Makes dense what nodes of these operators read, where each takes at most so many bytes.
+/// Makes dense what nodes of these operators read, where each takes at most so many bytes; gives their number.
 ///
 /// # Errors
 ///
 /// A damaged tensor.
-pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) -> Result<(), TensorError> {
+pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) -> Result<u64, TensorError> {
     let wants = |node: &&NodeProto| node.is_standard() && wanting.contains(&node.op_type());
     let read: HashSet<String> = graph.node.iter().filter(wants).flat_map(|node| node.input.iter().cloned()).collect();
     let mut dense = Vec::new();
@@ -41,8 +41,9 @@ pub(super) fn make_dense(graph: &mut GraphProto, wanting: &[&str], most: u64) ->
         }
     }
     graph.node = nodes;
+    let made = dense.len() as u64;
     graph.initializer.extend(dense);
-    Ok(())
+    Ok(made)
 }
 
 fn sparse_value(node: &NodeProto) -> Option<&SparseTensorProto> {
@@ -138,7 +139,7 @@ mod tests {
             sparse_initializer: vec![sparse("a", &[2, 2], (&[2], &[1, 2])), sparse("other", &[2, 2], (&[2], &[1, 2]))],
             ..Default::default()
         };
-        make_dense(&mut graph, &["MatMul"], 1 << 10).unwrap();
+        assert_eq!(make_dense(&mut graph, &["MatMul"], 1 << 10).unwrap(), 2);
         let names: Vec<&str> = graph.initializer.iter().map(TensorProto::name).collect();
         assert_eq!((names, graph.node.len()), (vec!["a", "b"], 3));
         assert_eq!(graph.sparse_initializer[0].name(), "other");

@@ -1,6 +1,8 @@
 //! Diffs as test cases, for dashboards that read nothing else: a case for each row, and for each experiment that one side
 //! alone has. A case fails where the gate does; without a gate, where something became worse.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{Sentence, reason, summary, tables};
@@ -15,6 +17,8 @@ pub struct Experiments<'a> {
     pub gone: &'a [String],
     /// The newer side.
     pub new: &'a [String],
+    /// Why some of these were not compared.
+    pub unread: &'a BTreeMap<String, String>,
     /// Those that were not measured to their end.
     pub stopped: &'a [String],
     /// The gate fell because of those that are gone.
@@ -50,8 +54,9 @@ pub fn junit(
     let rows = diffs.iter().flat_map(of);
     let of_experiment =
         |name: &str, is_failure: bool, why: String| case(name.to_owned(), "experiment".to_owned(), is_failure, why);
-    let gone = alone.gone.iter().map(|name| of_experiment(name, alone.is_gone, "only on the older side".to_owned()));
-    let new = alone.new.iter().map(|name| of_experiment(name, false, "only on the newer side".to_owned()));
+    let why = |name: &String, usual: &str| alone.unread.get(name).cloned().unwrap_or_else(|| usual.to_owned());
+    let gone = alone.gone.iter().map(|name| of_experiment(name, alone.is_gone, why(name, "only on the older side")));
+    let new = alone.new.iter().map(|name| of_experiment(name, false, why(name, "only on the newer side")));
     let stopped = alone.stopped.iter().map(|name| of_experiment(name, false, "stopped before its end".to_owned()));
     let nothing = nothing.map(|(why, log, is_error)| {
         let log = if log.is_empty() { String::new() } else { format!("\n{log}") };

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Reader;
 use crate::format::Column;
 use base::metric;
 use experiment::Axis;
-use judge::results::Results;
 use statistics::trimmed_mean::trimmed;
 
 /// A query that anybody can repeat.
@@ -21,7 +21,8 @@ pub struct Check {
 }
 
 /// The query for the first cell with a number; `None` where there is none, or the samples are not in Parquet yet.
-pub(super) fn check(results: &Results) -> Option<Check> {
+pub(super) fn check(reader: &Reader<'_>) -> Option<Check> {
+    let results = reader.results;
     let measured = results.cells.iter().find_map(|cell| Some((cell, cell.estimate(&metric::LATENCY)?)));
     let (cell, estimate) = measured.filter(|_| results.measured.complete)?;
     let quoted = |name: &str| format!("'{}'", name.replace('\'', "''"));
@@ -39,7 +40,7 @@ pub(super) fn check(results: &Results) -> Option<Check> {
         "In the record's folder (.perfrun/records/{}/{}), DuckDB gives the latency of {} in nanoseconds, {number} above:",
         results.experiment,
         results.record,
-        cell.path()
+        reader.path(cell.id)
     );
     Some(Check { number, intro, query })
 }

@@ -22,12 +22,13 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     let cells = reader.shown();
     let mut sections = vec![Section::new("metrics", "metrics", "Every metric", every_metric(reader, &cells))];
     sections.extend(
-        met(&cells).map(|table| {
+        met(reader, &cells).map(|table| {
             Section::new("metrics", "met", "How it was measured, and what runs met on the machine", table)
         }),
     );
-    sections
-        .extend(samples(&cells).map(|table| Section::new("metrics", "samples", "What the samples look like", table)));
+    sections.extend(
+        samples(reader, &cells).map(|table| Section::new("metrics", "samples", "What the samples look like", table)),
+    );
     sections.extend(
         searches(reader, &cells).map(|table| Section::new("searches", "batches", "Batches that were tried", table)),
     );
@@ -35,8 +36,8 @@ pub(super) fn sections(reader: &Reader<'_>) -> Vec<Section> {
     sections
 }
 
-fn named(table: &mut Columns<'_, &Cell>) {
-    table.add(TableColumn::text("cell"), |cell| cell.path());
+fn named(table: &mut Columns<'_, &Cell>, reader: &Reader<'_>) {
+    table.add(TableColumn::text("cell"), |cell| reader.path(cell.id));
 }
 
 /// Every metric that the results have.
@@ -44,7 +45,8 @@ fn every_metric(reader: &Reader<'_>, cells: &[&Cell]) -> Table {
     let mut table = Columns::of(cells);
     table.add(TableColumn::text("cell"), |cell| {
         let why = (cell.completed == 0 || cell.is_invalid()).then(|| absence(cell));
-        Some(TableCell::text(why.map_or_else(|| cell.path(), |why| format!("{}, {why}", cell.path()))))
+        let path = reader.path(cell.id);
+        Some(TableCell::text(why.map_or_else(|| path.clone(), |why| format!("{path}, {why}"))))
     });
     for metric in metrics_of(cells) {
         of_metric(&mut table, cells, metric);
@@ -168,12 +170,12 @@ fn notes(cells: &[&Cell]) -> Vec<String> {
 }
 
 /// How the runs were measured and what they met, the median over runs; several where they differ.
-fn met(cells: &[&Cell]) -> Option<Table> {
+fn met(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     let mut names: Vec<&String> = cells.iter().flat_map(|cell| cell.environment.keys()).collect();
     names.sort_unstable();
     names.dedup();
     let mut table = Columns::of(cells);
-    named(&mut table);
+    named(&mut table, reader);
     let known = names.into_iter().filter_map(|name| metric::by_name(name));
     let mut shown = 0;
     for metric in known {
@@ -207,12 +209,12 @@ fn met(cells: &[&Cell]) -> Option<Table> {
 }
 
 /// What the samples of each cell look like: classified and shown, never dropped (method 2.5 and 5).
-fn samples(cells: &[&Cell]) -> Option<Table> {
+fn samples(reader: &Reader<'_>, cells: &[&Cell]) -> Option<Table> {
     cells.iter().find(|cell| cell.shape.is_some() && !cell.is_invalid())?;
     let shape = |cell: &Cell| cell.shape.clone().filter(|_| !cell.is_invalid());
     let share = |share: f64| TableCell::number(if share == 0.0 { "0".to_owned() } else { percent(share) }, share);
     let mut table = Columns::of(cells);
-    named(&mut table);
+    named(&mut table, reader);
     let meaning = "samples beyond 1.5 interquartile ranges from the quartiles of their run";
     table.add(TableColumn::number("outliers").of(meaning), |cell| shape(cell)?.outlier_share.map(share));
     let meaning = "samples beyond 3 interquartile ranges";

@@ -336,7 +336,7 @@ impl Seen<'_> {
         if is_everywhere && measured > 1 {
             return sum;
         }
-        let names: Vec<String> = self.cells.iter().map(|(cell, _)| cell.path()).collect();
+        let names: Vec<String> = self.cells.iter().map(|(cell, _)| reader.path(cell.id)).collect();
         if sum.is_empty() { named(names) } else { format!("{sum}: {}", named(names)) }
     }
 }

@@ -37,9 +37,13 @@ impl<'a> Reader<'a> {
         self.by_id.get(&id).map(|index| &self.results.cells[*index])
     }
 
-    /// Its readable path; the id of a cell that is not there.
+    /// Its readable path, of a command its name; the id of a cell that is not there.
     pub(crate) fn path(&self, id: CellId) -> String {
-        self.cell(id).map_or_else(|| id.to_string(), Cell::path)
+        let name = |cell: &Cell| match self.results.method.runs_commands() {
+            true => cell.names.on(&self.naming_axes()),
+            false => cell.path(),
+        };
+        self.cell(id).map_or_else(|| id.to_string(), name)
     }
 
     /// A cell against its baseline, by what cells are compared by.

@@ -132,7 +132,7 @@ fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
 
 fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Plot {
     let tracks = tracks(drawn, cell);
-    let title = format!("Samples over time: {}", cell.path());
+    let title = format!("Samples over time: {}", drawn.reader.path(cell.id));
     let (low, high) = range(&tracks);
     let scale = format::scale(metric::LATENCY.unit, [low, high]);
     let (low, high) = (low / scale.factor, high / scale.factor);

@@ -158,8 +158,9 @@ const fn unsupported(phrase: &'static str) -> Phrase {
 
 const UNSUPPORTED: &str = "another runtime version or provider may support it";
 
-const UNREGISTERED: &str = "an operator of your own needs its library, `plugins: { custom_ops: FILE }`; one of the \
-                            standard's or of ONNX Runtime's may need a newer version";
+const UNREGISTERED: &str = "an operator of your own needs its library: `--set plugins.custom_ops=$PWD/FILE`, or \
+                            `plugins: { custom_ops: FILE }` in a specification; one of the standard's or of ONNX Runtime's \
+                            may need a newer version";
 
 /// The first that occurs decides. Those of CUDA are the texts of `cudaGetErrorString`.
 #[rustfmt::skip]
@@ -252,6 +253,14 @@ mod tests {
         for (message, kind) in cases {
             assert_eq!(classify(message, FailureKind::Internal), kind, "{message}");
         }
+    }
+
+    #[test]
+    fn an_operator_of_ones_own_needs_its_library() {
+        let message = "Load model from m.onnx failed:Fatal error: my.dom:MyOp(-1) is not a registered function/op";
+        let failure = Failure::new(classify(message, FailureKind::Internal), message);
+        assert_eq!(failure.kind, FailureKind::Operator);
+        assert!(failure.remedy().contains("`--set plugins.custom_ops=$PWD/FILE`"), "{}", failure.remedy());
     }
 
     #[test]

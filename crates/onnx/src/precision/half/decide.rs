@@ -39,6 +39,8 @@ pub(super) enum Reason {
     Unsafe,
     /// It is not one of the standard's operators.
     Custom,
+    /// Its weights are whole numbers of so many bits, and blocks of so many share a scale.
+    Blocks { bits: i64, size: i64 },
     /// One of its constants is beyond the range.
     Range,
     /// One of its constants has numbers that are too small.
@@ -74,6 +76,9 @@ impl Reason {
             ),
             Reason::Unsafe => format!("its results may exceed the range or the precision of {name}"),
             Reason::Custom => "it is not a standard ONNX operator".to_owned(),
+            Reason::Blocks { bits, size } => {
+                format!("its weights are int{bits} in blocks of {size} already; only float32 weights are converted")
+            }
             Reason::Range => format!("a constant that it reads is beyond the range of {name}"),
             Reason::Tiny => format!("the numbers of a constant that it reads are too small for {name}"),
             Reason::Threshold => format!("it is compared with a number that is too small for {name}"),
@@ -171,6 +176,9 @@ impl Judge<'_> {
     /// What the standard and the arithmetic forbid, whatever the provider can do.
     fn what_forbids(&self, node: &NodeProto, read: &[Option<&Value>], made: &[Option<ElementType>]) -> Option<Reason> {
         let operator = node.op_type();
+        if let Some(reason) = blocks(node, read) {
+            return Some(reason);
+        }
         if !node.is_standard() {
             return Some(Reason::Custom);
         }
@@ -300,6 +308,20 @@ impl Judge<'_> {
             false => (Growth::None, decades),
         }
     }
+}
+
+/// That a node reads weights of which blocks share a scale, as `quantize_blocks` and the standard's operator set 21 have them.
+fn blocks(node: &NodeProto, read: &[Option<&Value>]) -> Option<Reason> {
+    let size = node.int("block_size").filter(|size| *size > 0)?;
+    let levels = read.first().copied().flatten().and_then(|value| value.element.as_ref());
+    let bits = match (node.op_type(), levels.map(ElementType::name)) {
+        ("DequantizeLinear", Some("int2" | "uint2")) => 2,
+        ("DequantizeLinear", Some("int4" | "uint4")) => 4,
+        ("DequantizeLinear", _) => 8,
+        ("MatMulNBits" | "GatherBlockQuantized", _) => node.int("bits").unwrap_or(4),
+        _ => return None,
+    };
+    Some(Reason::Blocks { bits, size })
 }
 
 /// By how many decades constants may move data of magnitudes from 1e-3 to 20, as most are between layers: then they stay

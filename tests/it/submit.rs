@@ -39,15 +39,20 @@ struct Cluster {
     place: Workplace,
 }
 
+/// Writes these commands into `bin` of a workplace, whose folder is `$FAKE` to them.
+pub(crate) fn write_slurm(place: &Workplace) {
+    for (name, text) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("sacct", SACCT), ("scontrol", SCONTROL)] {
+        let path = format!("bin/{name}");
+        place.write(&path, text);
+        let done = Command::new("chmod").arg("+x").arg(place.path(&path)).status().unwrap();
+        assert!(done.success());
+    }
+}
+
 impl Cluster {
     fn with_spec(text: &str) -> Self {
         let place = Workplace::with_spec(text);
-        for (name, text) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("sacct", SACCT), ("scontrol", SCONTROL)] {
-            let path = format!("bin/{name}");
-            place.write(&path, text);
-            let done = Command::new("chmod").arg("+x").arg(place.path(&path)).status().unwrap();
-            assert!(done.success());
-        }
+        write_slurm(&place);
         Cluster { place }
     }
 

@@ -16,7 +16,7 @@ RECORD is a record or a committed report.
 `--template` may be given several times.
 The result is written next to the report, under the template's name without `.j2`: `table.tex.j2` makes `table.tex`.
 
-```text
+```sh
 perfrun report reports/quickstart --template docs/examples/latency.tex.j2 --output paper
 ```
 

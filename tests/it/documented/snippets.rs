@@ -1,0 +1,113 @@
+//! Snippets of specifications and of Python.
+
+use std::process::Command;
+
+use super::blocks::{Block, Page, pages};
+use super::{masked, root};
+use crate::need::need;
+use crate::support::{Done, Workplace};
+
+/// Snippets of YAML that are no part of a specification: the page, a line, and who reads it.
+const FOREIGN: &[(&str, &str, &str)] = &[
+    ("docs/guides/ci.md", "# .github/workflows/perf.yml", "GitHub"),
+    ("docs/guides/ci.md", "# .github/workflows/perf-comment.yml", "GitHub"),
+    ("docs/guides/write-an-experiment.md", "repos:", "pre-commit"),
+];
+
+/// What a snippet takes for granted of the specification around it: the page, a part of the snippet, and the rest.
+const AROUND: &[(&str, &str, &str)] = &[
+    ("docs/guides/ci.md", "metric: speedup", "variants: [fp32, int8]"),
+    ("docs/guides/load.md", "largest_rate", "measure: { load: { rate: largest, bound: { p99: 20ms } } }"),
+    (
+        "docs/guides/write-an-experiment.md",
+        "variant: fp32-t8",
+        "models: [{ name: text, path: model.onnx }]\nvariants: [{ precision: fp32, threads: [1, 8] }]",
+    ),
+];
+
+/// The whole specification of a snippet, and the row of [`AROUND`] that it needs.
+fn whole(page: &Page, block: &Block) -> (String, Option<&'static str>) {
+    let around = AROUND.iter().find(|(of, part, _)| *of == page.path && block.text.contains(part));
+    let mut text = around.map_or(String::new(), |(_, _, rest)| format!("{rest}\n")) + &block.text;
+    let has = |key: &str| text.lines().any(|line| line.starts_with(key));
+    if !has("models:") && !has("commands:") {
+        text += "models: model.onnx\n";
+    }
+    (text, around.map(|(_, part, _)| *part))
+}
+
+/// The problems that are no missing file: pages name files that nobody has.
+fn problems(said: &str) -> Vec<&str> {
+    let of_files = ["there is no file ", "there is no folder ", "x.yaml has "];
+    let told = said.lines().filter_map(|line| line.strip_prefix("  × "));
+    told.filter(|line| !of_files.iter().any(|words| line.starts_with(words))).collect()
+}
+
+#[test]
+fn every_part_of_a_specification_in_the_documents_is_valid() {
+    let place = Workplace::new();
+    let mut checked = 0;
+    let mut used: Vec<&str> = Vec::new();
+    for page in pages() {
+        let is_part = |block: &&Block| block.info.starts_with("yaml") && !block.text.starts_with("# spec");
+        for block in page.blocks.iter().filter(is_part) {
+            let is_foreign = |(of, line, _): &&(&str, &str, &str)| *of == page.path && block.text.starts_with(line);
+            if let Some((_, line, _)) = FOREIGN.iter().find(is_foreign) {
+                used.push(line);
+                continue;
+            }
+            let (text, around) = whole(&page, block);
+            used.extend(around);
+            place.write("x.yaml", &text);
+            let Done { code, stderr, .. } = place.run(&["validate", "x.yaml"]);
+            assert!(code == 0 || stderr.contains("  × "), "{}\n{stderr}", page.path);
+            assert_eq!(problems(&stderr), Vec::<&str>::new(), "{}:\n{text}\n{stderr}", page.path);
+            checked += 1;
+        }
+    }
+    for (page, part, _) in FOREIGN.iter().chain(AROUND) {
+        assert!(used.contains(part), "{page} shows `{part}` no more");
+    }
+    assert!(checked > 25, "{checked}");
+}
+
+#[test]
+fn every_snippet_of_python_in_the_documents_compiles() {
+    let python = need!(numpy);
+    let mut checked = 0;
+    for page in pages() {
+        for block in page.blocks.iter().filter(|block| block.info == "python") {
+            let compile = "import sys; compile(sys.argv[1], sys.argv[2], 'exec')";
+            let done = Command::new(python).args(["-c", compile, &block.text, &page.path]).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            checked += 1;
+        }
+    }
+    assert!(checked > 1, "{checked}");
+}
+
+/// The page shows what a specification of its own is answered; a script stands for the model.
+#[test]
+fn the_answer_that_a_page_shows_is_given() {
+    let page = pages().into_iter().find(|page| page.path == "docs/guides/load.md").unwrap();
+    let [spec, answer] = ["yaml", "text"].map(|info| page.blocks.iter().find(|block| block.info == info).unwrap());
+    let of_script = spec.text.replace("models/resnet50.onnx", "[resnet50]") + "backend: mock\n";
+    let said = Workplace::with_spec(&of_script).run(&["x.yaml"]).expect_code(0).stdout;
+    assert!(masked(&said).contains(&masked(&answer.text)), "{}\nis not in\n{said}", answer.text);
+}
+
+/// The names of numbers in a paper are those of the committed report.
+#[test]
+fn the_numbers_of_the_paper_on_a_page_are_in_the_report() {
+    let page = pages().into_iter().find(|page| page.path == "docs/guides/reports.md").unwrap();
+    let paper = page.blocks.iter().find(|block| block.info == "latex").unwrap();
+    let place = Workplace::new();
+    let report = root().join("reports/quickstart").display().to_string();
+    place.run(&["report", &report, "--format", "latex", "--output", "."]).expect_code(0);
+    let table = place.read("results.tex");
+    let names: Vec<&str> = paper.text.split("\\perfrun{").skip(1).filter_map(|rest| rest.split('}').next()).collect();
+    assert_eq!(names.len(), 4);
+    for name in names {
+        assert!(table.contains(&format!("perfrun@{name}}}")), "results.tex has no {name}");
+    }
+}

@@ -88,8 +88,8 @@ needs! {
     };
 }
 
-/// Needs that depend on the machine's hardware, so that nobody can require them.
-const OF_HARDWARE: [&str; 1] = ["no_nvidia_driver"];
+/// Needs that depend on the machine's hardware or on how deep the clone is, so that they are not always required.
+const NOT_ALWAYS: [&str; 2] = ["commits", "no_nvidia_driver"];
 
 pub const WEBGPU_VERSION: &str = "1.27.0";
 
@@ -181,6 +181,6 @@ fn ci_requires_all_that_a_network_can_bring() {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/run")).unwrap();
     let (_, required) = text.split_once("PERFRUN_REQUIRE=").unwrap();
     let required: Vec<&str> = required.lines().next().unwrap().split(',').collect();
-    let can_be_had: Vec<&str> = NAMES.iter().copied().filter(|name| !OF_HARDWARE.contains(name)).collect();
+    let can_be_had: Vec<&str> = NAMES.iter().copied().filter(|name| !NOT_ALWAYS.contains(name)).collect();
     assert_eq!(required, can_be_had);
 }

@@ -40,7 +40,7 @@ impl Record {
         let kept: Vec<&StoredRun> =
             self.runs.iter().filter(|run| run.outcome == Outcome::Completed && kept.contains(&run.cell)).collect();
         kept.iter().try_for_each(|run| run.write(&folder))?;
-        journal::sync_block(&folder, kept.into_iter())?;
+        journal::sync_block(&folder, kept)?;
         let first_block = self.runs.iter().map(|run| run.block + 1).max().unwrap_or(0);
         let found = &mut self.manifest.findings;
         // Nothing has a sum while it changes.

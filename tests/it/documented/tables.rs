@@ -19,8 +19,10 @@ pub(super) const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/measurement.md", "python3 benches/", "takes minutes to hours"),
 ];
 
+type IsHere = fn() -> bool;
+
 /// Commands that need what a machine may lack: a part of the command, and whether it is here.
-pub(super) const NEEDS: &[(&str, fn() -> bool)] = &[
+pub(super) const NEEDS: &[(&str, IsHere)] = &[
     ("perfrun model.onnx", has_onnxruntime),
     ("perfrun experiments/models.yaml", has_onnxruntime),
     ("perfrun runtime path", has_two_onnxruntimes),

@@ -33,7 +33,7 @@ pub use report::{Conversion, ConversionError, ConversionReport, Kept};
 
 /// The version of the conversions: raised whenever the bytes that one of them makes change, since it is part of the
 /// cache's keys.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,7 @@
 //! Conversions of small graphs: what is cast, what is stored, what is left.
 
+mod exact;
+
 use super::*;
 use crate::Dimension;
 use crate::infer::infer;

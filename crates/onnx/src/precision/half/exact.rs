@@ -288,15 +288,15 @@ impl<'a> Walk<'a> {
         matches!(self.graph.node[mean].op_type(), "ReduceMean" | "ReduceSum").then_some(mean)
     }
 
-    /// How many numbers a reduction adds up, where that is known.
+    /// How many numbers a reduction adds up at most, where that is known.
     fn summed(&self, node: &NodeProto) -> Option<u64> {
         let shape = self.types.value(node.input.first()?)?.shape.as_ref()?;
         let rank = shape.len() as i64;
-        let axes: Vec<i64> = match (node.ints("axes"), node.input.get(1)) {
-            (Some(axes), _) => axes.to_vec(),
-            (None, Some(axes)) => self.types.value(axes)?.integers.as_ref()?.iter().copied().collect::<Option<_>>()?,
-            (None, None) => (0..rank).collect(),
+        let of_input = || -> Option<Vec<i64>> {
+            self.types.value(node.input.get(1)?)?.integers.as_ref()?.iter().copied().collect()
         };
+        let axes = node.ints("axes").map(<[i64]>::to_vec).or_else(of_input).filter(|axes| !axes.is_empty());
+        let axes = axes.unwrap_or_else(|| (0..rank).collect());
         axes.into_iter().try_fold(1_u64, |all, axis| {
             let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
             all.checked_mul((*shape.get(axis)?)?)

@@ -62,6 +62,10 @@ impl Product {
             return Ok(Err("its weight is not float32"));
         }
         let [rows, columns] = form.shape[..] else { return Ok(Err("its weight does not have two dimensions")) };
+        // ONNX Runtime's product of 8-bit numbers leaves its output as it was where there is nothing to add up.
+        if rows == 0 || columns == 0 {
+            return Ok(Err("its weight is empty"));
+        }
         weight.is_transposed ^= self.turns_right;
         let shape = if self.turns_right { [columns, rows] } else { [rows, columns] };
         Ok(Ok(RightOperand { weight, shape }))

@@ -3,7 +3,7 @@
 use super::kernels;
 use super::value::{Growth, Reads, Source, Value, WORTH_A_CAST, constant};
 use super::weights::Range;
-use super::{HalfSettings, ProviderClass};
+use super::{Half, HalfSettings, ProviderClass};
 use crate::ElementType;
 use crate::operators::{self, Kind};
 use crate::precision::keep::ASKED;
@@ -47,6 +47,12 @@ pub(super) enum Reason {
     Tiny,
     /// It makes or reads the angle of a position.
     Angle,
+    /// It leads from whole numbers to others.
+    Whole,
+    /// It leads to the logarithm of a probability.
+    Logarithm,
+    /// It makes coordinates.
+    Coordinates,
     /// It is compared with a number near zero.
     Threshold,
     /// A sum of squares takes it away from numbers that are almost as large.
@@ -88,6 +94,17 @@ impl Reason {
             Reason::Angle => {
                 format!("it leads to the sine or cosine of a position, and errors of {name} grow with the position")
             }
+            Reason::Whole => format!(
+                "it leads to indices, sizes or a comparison of whole numbers, and {name} has all of them up to {} alone",
+                match settings.target {
+                    Half::Fp16 => "2048",
+                    Half::Bf16 => "256",
+                }
+            ),
+            Reason::Logarithm => {
+                format!("a logarithm follows, and {name} loses what is close to zero or one")
+            }
+            Reason::Coordinates => format!("it makes coordinates, and {name} rounds them to steps that count"),
             Reason::Sequence => "it reads or makes a sequence, whose elements keep their type".to_owned(),
             Reason::UnknownType => {
                 "the element type of one of its inputs is not known: run shape inference on the model and save it"
@@ -213,7 +230,9 @@ impl Judge<'_> {
             return Some(Reason::Range);
         }
         let growth = growth(read);
+        let is_on_cuda = self.settings.provider == ProviderClass::Cuda;
         let is_unsafe = kernels::is_unsafe(node)
+            || (is_on_cuda && kernels::accumulates(node))
             || growth == Growth::Beyond
             || (kernels::continues(operator) && growth == Growth::Perhaps);
         is_unsafe.then_some(Reason::Unsafe).or(lost.map(|_| Reason::Tiny))
@@ -297,10 +316,15 @@ impl Judge<'_> {
         if kernels::moves(node) || self.settings.provider == ProviderClass::Cpu {
             return (before, decades);
         }
-        let Decision::Full(Some(reason @ (Reason::Range | Reason::Tiny | Reason::Unsafe))) = decision else {
+        let Decision::Full(Some(reason)) = decision else { return (Growth::None, 0.0) };
+        // Whatever it is kept for, a square is one.
+        let is_unsafe = *reason == Reason::Unsafe || kernels::is_unsafe(node);
+        if !is_unsafe && !matches!(reason, Reason::Range | Reason::Tiny) {
             return (Growth::None, 0.0);
-        };
-        let is_square = *reason == Reason::Unsafe || before == Growth::Perhaps;
+        }
+        // A number that keeps a divisor from zero would be zero again in fp16.
+        let is_guard = *reason == Reason::Tiny && kernels::guards(node.op_type());
+        let is_square = is_unsafe || is_guard || before == Growth::Perhaps;
         match kernels::returns(node.op_type()) {
             true => (Growth::None, 0.0),
             false if !HELD.contains(&decades) => (Growth::Beyond, decades),

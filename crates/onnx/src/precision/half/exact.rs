@@ -7,8 +7,14 @@
 //!   that rotary and sinusoidal embeddings of neighbouring positions become one. An angle is one of positions where arithmetic alone lies
 //!   between it and whole numbers, constants and the graph's own inputs. That of an activation, as in `x + sin(a x)^2 / a`, is
 //!   data, and is converted like other data.
+//! - What leads from whole numbers to whole numbers again, or to a comparison: indices and sizes that are computed in
+//!   float32 would be other ones from 2,048 on in fp16, and from 256 on in bf16.
 //! - Products that are compared with a number near zero, where rounding makes zero of both.
-//! - Products that are taken from sums of squares, as in distances, `|a|^2 + |b|^2 - 2 a b`: the difference is small.
+//! - Products that are taken from sums of squares, as in distances, `|a|^2 + |b|^2 - 2 a b`: the difference is small. So is
+//!   that of `mean(x^2) - mean(x)^2`.
+//! - What leads to a logarithm from probabilities and quotients: zero and infinity have none.
+//! - What makes the coordinates at which a picture is sampled, and boxes that are compared: half a pixel counts there.
+//! - Sums of many numbers, and squares under another name, as `kernels` has others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -52,82 +58,201 @@ const OF_POSITIONS: &[&str] = &[
 
 const PRODUCTS: &[&str] = &["Conv", "Einsum", "Gemm", "MatMul"];
 
+/// What lies between a product and a sum or comparison.
+const ARITHMETIC: &[&str] = &["Add", "Div", "Mul", "Neg", "Sub"];
+
+/// What lies between probabilities and their logarithm.
+const OF_PROBABILITIES: &[&str] = &["Add", "Clip", "Div", "Max", "Min", "Mul", "Neg", "Sub", "Where"];
+
+/// What makes coordinates of what a network gives.
+const OF_COORDINATES: &[&str] =
+    &["Add", "Clip", "Div", "Exp", "Max", "Min", "Mul", "Neg", "Pow", "Sigmoid", "Sub", "Tanh"];
+
+/// What keeps every number, and their order but for the shape.
+const SAME_NUMBERS: &[&str] = &["Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
+
 /// A threshold has no more elements.
 const MOST_THRESHOLDS: usize = 4096;
 
 /// What lies further away than so many nodes is not looked for, so that long chains of sums take no longer each.
 const MOST_NODES: usize = 256;
 
-/// The nodes that stay, by their places.
-pub(super) fn exact(graph: &GraphProto, types: &Inferred, target: Half) -> HashMap<usize, Reason> {
-    let walk = Walk::new(graph, types, target);
-    let mut found = HashMap::new();
-    for (place, node) in graph.node.iter().enumerate().filter(|(_, node)| node.is_standard()) {
+/// The sum of so many numbers of 20, as large as most are between layers, is within the range of fp16.
+const MOST_SUMMED: u64 = 3000;
+
+/// A node: the number of its graph, in the order in which graphs are met, and its index there.
+pub(super) type Place = (usize, usize);
+
+/// The nodes that stay, of a graph and of all that are inside its nodes.
+pub(super) fn exact(graph: &GraphProto, types: &Inferred, target: Half) -> HashMap<Place, Reason> {
+    let mut search = Search { target, graphs: 0, found: HashMap::new() };
+    search.graph(graph, types, None);
+    search.found
+}
+
+struct Search {
+    target: Half,
+    /// How many graphs were met.
+    graphs: usize,
+    found: HashMap<Place, Reason>,
+}
+
+impl Search {
+    fn graph(&mut self, graph: &GraphProto, types: &Inferred, outer: Option<&Walk<'_>>) {
+        let walk = Walk::new(graph, types, self.target, self.graphs, outer);
+        self.graphs += 1;
+        for (index, node) in graph.node.iter().enumerate() {
+            if node.is_standard() {
+                self.node(&walk, index);
+            }
+            for (inner, body) in node.graphs().enumerate() {
+                let nothing = Inferred::default();
+                self.graph(body, types.inner(index, inner).unwrap_or(&nothing), Some(&walk));
+            }
+        }
+    }
+
+    fn node(&mut self, walk: &Walk<'_>, index: usize) {
+        let node = &walk.graph.node[index];
+        let this = (walk.number, index);
         match node.op_type() {
             "Sin" | "Cos" | "Tan" => {
-                let before = walk.positions(place).into_iter().flatten();
-                let mut before = before.peekable();
-                if before.peek().is_some() {
-                    found.insert(place, Reason::Angle);
-                }
-                found.extend(before.map(|place| (place, Reason::Angle)));
+                let before = walk.positions(index).map(|(before, _)| before).unwrap_or_default();
+                let angle = (!before.is_empty()).then_some(this);
+                self.keep(before.into_iter().chain(angle), Reason::Angle);
             }
-            "Add" | "Sub" | "Sum" => {
-                found.extend(walk.products_in_distance(node).into_iter().map(|place| (place, Reason::Difference)));
+            "Cast" if node.output.iter().any(|name| walk.is_whole(name)) => {
+                let before = walk.positions(index).filter(|(_, is_counted)| *is_counted);
+                self.keep(before.into_iter().flat_map(|(before, _)| before), Reason::Whole);
             }
-            "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual"
-                if node.input.iter().any(|name| walk.is_tiny(name)) =>
+            "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" => self.comparison(walk, index),
+            "Add" | "Sub" | "Sum" => self.keep(walk.parts_of_difference(node), Reason::Difference),
+            "Log" => {
+                let read = node.input.first();
+                let before =
+                    read.and_then(|it| walk.chain(it, &["Div", "Sigmoid", "Softmax"], OF_PROBABILITIES, false));
+                let logarithm = before.is_some().then_some(this);
+                self.keep(before.into_iter().flatten().chain(logarithm), Reason::Logarithm);
+            }
+            "GridSample" | "RoiAlign" | "NonMaxSuppression" => {
+                let input = usize::from(node.op_type() != "NonMaxSuppression");
+                let before = node.input.get(input).and_then(|it| walk.chain(it, &[], OF_COORDINATES, false));
+                self.keep(before.into_iter().flatten(), Reason::Coordinates);
+            }
+            "ReduceSum" | "ReduceL1"
+                if self.target == Half::Fp16 && walk.summed(node).is_none_or(|summed| summed > MOST_SUMMED) =>
             {
-                let products = node.input.iter().filter_map(|name| walk.chain(name, PRODUCTS, false)).flatten();
-                found.extend(products.map(|place| (place, Reason::Threshold)));
+                self.keep([this], Reason::Unsafe);
             }
+            "Einsum" | "MatMul" | "Mul" if walk.is_hidden_square(node) => self.keep([this], Reason::Unsafe),
             _ => {}
         }
     }
-    found
+
+    fn comparison(&mut self, walk: &Walk<'_>, index: usize) {
+        let node = &walk.graph.node[index];
+        let is_order = node.op_type() != "Equal";
+        if is_order && node.input.iter().any(|name| walk.is_tiny(name)) {
+            let products = node.input.iter().filter_map(|name| walk.chain(name, PRODUCTS, ARITHMETIC, false));
+            self.keep(products.flatten(), Reason::Threshold);
+        }
+        if let Some((before, true)) = walk.positions(index) {
+            let this = (!before.is_empty()).then_some((walk.number, index));
+            self.keep(before.into_iter().chain(this), Reason::Whole);
+        }
+    }
+
+    /// What is unsafe for whoever reads it stays so, whatever else it is kept for.
+    fn keep(&mut self, places: impl IntoIterator<Item = Place>, reason: Reason) {
+        for place in places {
+            let known = self.found.entry(place).or_insert(reason);
+            if reason == Reason::Unsafe {
+                *known = reason;
+            }
+        }
+    }
 }
 
+/// One graph, and those around it.
 struct Walk<'a> {
     graph: &'a GraphProto,
     types: &'a Inferred,
     target: Half,
+    number: usize,
+    outer: Option<&'a Walk<'a>>,
     /// The node that makes each value.
     makers: HashMap<&'a str, usize>,
     weights: HashMap<&'a str, &'a TensorProto>,
     inputs: HashSet<&'a str>,
+    /// Of values that have the same numbers but for their signs, the first.
+    same: HashMap<&'a str, &'a str>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(graph: &'a GraphProto, types: &'a Inferred, target: Half) -> Self {
+    fn new(
+        graph: &'a GraphProto,
+        types: &'a Inferred,
+        target: Half,
+        number: usize,
+        outer: Option<&'a Walk<'a>>,
+    ) -> Self {
         let nodes = graph.node.iter().enumerate();
         let makers = nodes.flat_map(|(place, node)| node.output.iter().map(move |name| (name.as_str(), place)));
         let weights = graph.initializer.iter().map(|weight| (weight.name(), weight));
         let inputs = graph.input.iter().map(|input| input.name());
-        Walk { graph, types, target, makers: makers.collect(), weights: weights.collect(), inputs: inputs.collect() }
+        Walk {
+            graph,
+            types,
+            target,
+            number,
+            outer,
+            makers: makers.collect(),
+            weights: weights.collect(),
+            inputs: inputs.collect(),
+            same: same(graph),
+        }
     }
 
-    /// The nodes that lead to what a node reads, if all of it comes from positions.
-    fn positions(&self, place: usize) -> Option<HashSet<usize>> {
-        let (mut seen, mut left) = (HashSet::new(), vec![place]);
-        while let Some(place) = left.pop() {
-            for name in self.graph.node[place].input.iter().filter(|name| !name.is_empty()) {
-                match self.makers.get(name.as_str()) {
+    /// The graph that has a value: this one, or one around it.
+    fn home(&self, name: &str) -> Option<&Walk<'a>> {
+        let is_here = self.makers.contains_key(name) || self.inputs.contains(name) || self.weights.contains_key(name);
+        if is_here { Some(self) } else { self.outer.and_then(|outer| outer.home(name)) }
+    }
+
+    /// The nodes that lead to what a node reads, if all of it comes from positions; and whether any of it is counted in
+    /// whole numbers.
+    fn positions(&self, place: usize) -> Option<(HashSet<Place>, bool)> {
+        let (mut seen, mut left) = (HashSet::new(), vec![(self, place)]);
+        let mut is_counted = false;
+        while let Some((walk, place)) = left.pop() {
+            let node = &walk.graph.node[place];
+            for (input, name) in node.input.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+                let home = walk.home(name)?;
+                match home.makers.get(name.as_str()) {
                     // Whole numbers are exact.
-                    _ if self.is_whole(name) => {}
-                    Some(maker) if self.keeps_positions(*maker) => {
-                        if seen.insert(*maker) {
-                            left.push(*maker);
+                    _ if home.is_whole(name) => is_counted |= home.is_count(name) && is_data(node, input),
+                    Some(maker) if home.keeps_positions(*maker) => {
+                        is_counted |= matches!(home.graph.node[*maker].op_type(), "CumSum" | "Range");
+                        if seen.insert((home.number, *maker)) {
+                            left.push((home, *maker));
                         }
                     }
-                    None if self.inputs.contains(name.as_str()) || self.weights.contains_key(name.as_str()) => {}
-                    _ => return None,
+                    None => {}
+                    Some(_) => return None,
                 }
             }
             if seen.len() > MOST_NODES {
                 return None;
             }
         }
-        Some(seen)
+        Some((seen, is_counted))
+    }
+
+    /// Whether a whole number is one that the model is given or makes, and no constant.
+    fn is_count(&self, name: &str) -> bool {
+        let is_boolean = || self.types.value(name).is_some_and(|value| value.element == Some(ElementType::Bool));
+        let is_constant = || self.makers.get(name).is_some_and(|maker| self.graph.node[*maker].op_type() == "Constant");
+        !self.weights.contains_key(name) && !is_constant() && !is_boolean()
     }
 
     fn is_whole(&self, name: &str) -> bool {
@@ -141,15 +266,69 @@ impl<'a> Walk<'a> {
         node.is_standard() && (kernels::moves(node) || OF_POSITIONS.contains(&node.op_type()))
     }
 
-    /// The products among the operands of a sum that has a sum of squares among the others.
-    fn products_in_distance(&self, node: &NodeProto) -> HashSet<usize> {
-        let has_squares =
-            |name: &String| self.chain(name, &["ReduceSum", "ReduceMean", "ReduceSumSquare"], true).is_some();
+    /// What decides a difference, among the operands of a sum that has a sum of squares among the others: products, and
+    /// means that are squared.
+    fn parts_of_difference(&self, node: &NodeProto) -> HashSet<Place> {
+        let sums = ["ReduceSum", "ReduceMean", "ReduceSumSquare"];
+        let has_squares = |name: &String| self.chain(name, &sums, ARITHMETIC, true).is_some();
         if !node.input.iter().any(has_squares) {
             return HashSet::new();
         }
-        let product = |name: &String| self.chain(name, PRODUCTS, false);
-        node.input.iter().filter_map(product).flatten().collect()
+        let product = |name: &String| self.chain(name, PRODUCTS, ARITHMETIC, false);
+        let mean = |name: &String| Some((self.number, self.squared_mean(name)?));
+        let means = node.input.iter().filter_map(mean);
+        node.input.iter().filter_map(product).flatten().chain(means).collect()
+    }
+
+    /// The mean or sum of which a value is the square.
+    fn squared_mean(&self, name: &str) -> Option<usize> {
+        let square = &self.graph.node[*self.makers.get(name)?];
+        let squared = square.input.first().filter(|_| is_square(square))?;
+        let mean = *self.makers.get(squared.as_str())?;
+        matches!(self.graph.node[mean].op_type(), "ReduceMean" | "ReduceSum").then_some(mean)
+    }
+
+    /// How many numbers a reduction adds up at most, where that is known.
+    fn summed(&self, node: &NodeProto) -> Option<u64> {
+        let shape = self.types.value(node.input.first()?)?.shape.as_ref()?;
+        let rank = shape.len() as i64;
+        let of_input = || -> Option<Vec<i64>> {
+            self.types.value(node.input.get(1)?)?.integers.as_ref()?.iter().copied().collect()
+        };
+        let axes = node.ints("axes").map(<[i64]>::to_vec).or_else(of_input).filter(|axes| !axes.is_empty());
+        let axes = axes.unwrap_or_else(|| (0..rank).collect());
+        axes.into_iter().try_fold(1_u64, |all, axis| {
+            let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
+            all.checked_mul((*shape.get(axis)?)?)
+        })
+    }
+
+    /// Whether a node multiplies a value by itself under another name, or adds such products up: `|x| x`, `(x - m) (x - m)`
+    /// with two nodes for the difference, `x` times `x` transposed.
+    fn is_hidden_square(&self, node: &NodeProto) -> bool {
+        let [left, right] = &node.input[..] else { return false };
+        match node.op_type() {
+            "Mul" => self.numbers(left) == self.numbers(right),
+            _ => self.target == Half::Fp16 && self.unmoved(left) == self.unmoved(right),
+        }
+    }
+
+    /// The first value that has the same numbers but for their signs.
+    fn numbers<'n>(&'n self, name: &'n str) -> &'n str {
+        self.same.get(name).copied().unwrap_or(name)
+    }
+
+    /// The same, whatever shape it had.
+    fn unmoved<'n>(&'n self, name: &'n str) -> &'n str {
+        let mut name = self.numbers(name);
+        for _ in 0..MOST_NODES {
+            let maker = self.makers.get(name).map(|place| &self.graph.node[*place]);
+            match maker.filter(|maker| SAME_NUMBERS.contains(&maker.op_type())).and_then(|maker| maker.input.first()) {
+                Some(moved) => name = self.numbers(moved),
+                None => break,
+            }
+        }
+        name
     }
 
     /// Whether a value is a constant of numbers that are too small for the half precision.
@@ -161,11 +340,11 @@ impl<'a> Walk<'a> {
             && weights::range(tensor, self.target).is_ok_and(|(range, _)| range == Range::Tiny)
     }
 
-    /// The nodes from a value back to the first of these operators, through what moves, scales or adds; of squares where that
-    /// is asked for.
-    fn chain(&self, name: &str, ends: &[&str], is_of_squares: bool) -> Option<Vec<usize>> {
+    /// The nodes from a value back to the first of the operators `ends`, through others and what moves; of squares where that
+    /// is asked for. Without `ends` all the way.
+    fn chain(&self, name: &str, ends: &[&str], through: &[&str], is_of_squares: bool) -> Option<Vec<Place>> {
         let (mut seen, mut left) = (HashSet::new(), vec![name]);
-        let mut found = false;
+        let mut found = ends.is_empty();
         while let Some(name) = left.pop() {
             let Some(place) = self.makers.get(name) else { continue };
             let node = &self.graph.node[*place];
@@ -176,7 +355,7 @@ impl<'a> Walk<'a> {
                 let squares = || node.op_type() == "ReduceSumSquare" || node.input.iter().take(1).any(is_square);
                 found |= !is_of_squares || squares();
             }
-            let goes_on = matches!(node.op_type(), "Add" | "Sub" | "Mul" | "Neg" | "Div") || kernels::moves(node);
+            let goes_on = through.contains(&node.op_type()) || kernels::moves(node);
             let is_new = (is_end || goes_on) && seen.insert(*place);
             if is_new && goes_on {
                 left.extend(node.input.iter().map(String::as_str));
@@ -185,8 +364,37 @@ impl<'a> Walk<'a> {
                 return None;
             }
         }
-        found.then(|| seen.into_iter().collect())
+        found.then(|| seen.into_iter().map(|place| (self.number, place)).collect())
     }
+}
+
+/// Of values that have the same numbers but for their signs, the first: exporters write a difference twice where it is
+/// squared.
+fn same(graph: &GraphProto) -> HashMap<&str, &str> {
+    let mut same: HashMap<&str, &str> = HashMap::new();
+    let mut made = HashMap::new();
+    for node in graph.node.iter().filter(|node| node.is_standard()) {
+        let [output] = &node.output[..] else { continue };
+        let read = node.input.iter().map(String::as_str);
+        let read: Vec<&str> = read.map(|name| same.get(name).copied().unwrap_or(name)).collect();
+        let first = match node.op_type() {
+            "Abs" | "Identity" | "Neg" => read.first().copied(),
+            operator @ ("Add" | "Div" | "Mul" | "ReduceMean" | "Sub") => {
+                let key = (operator, read, format!("{:?}", node.attribute));
+                Some(*made.entry(key).or_insert(output.as_str()))
+            }
+            _ => None,
+        };
+        if let Some(first) = first.filter(|first| first != output) {
+            same.insert(output.as_str(), first);
+        }
+    }
+    same
+}
+
+/// Whether an input is what a node computes with, and not where something is moved to.
+fn is_data(node: &NodeProto, input: usize) -> bool {
+    input == 0 || node.op_type() == "Concat" || !kernels::moves(node)
 }
 
 fn is_square(node: &NodeProto) -> bool {

@@ -158,14 +158,27 @@ const MASKS: &[&str] = &[
     "Where",
 ];
 
+/// What keeps numbers away from zero by a small one.
+const GUARDS: &[&str] = &["Add", "Clip", "Max", "Sum", "Where"];
+
 /// Inputs that stay in float32 though the standard allows more: small numbers that steer the operator.
 const STEERING: &[(&str, usize)] = &[("Dropout", 1), ("Resize", 1), ("Resize", 2), ("Upsample", 1), ("RoiAlign", 1)];
 
 /// Whether a node only moves elements. What scatters and reduces does more: on the CPU such a model loads in half
 /// precision, and fails when it is run.
 pub(super) fn moves(node: &NodeProto) -> bool {
-    let reduces = node.text("reduction").is_some_and(|reduction| reduction != "none");
-    !reduces && move_of(node.op_type()).is_some()
+    !reduces(node) && move_of(node.op_type()).is_some()
+}
+
+/// Whether a node scatters numbers onto others.
+fn reduces(node: &NodeProto) -> bool {
+    node.text("reduction").is_some_and(|reduction| reduction != "none")
+}
+
+/// Whether a node scatters and adds or multiplies, one number after the other in the type that it reads.
+pub(super) fn accumulates(node: &NodeProto) -> bool {
+    let accumulates = node.text("reduction").is_some_and(|reduction| matches!(reduction, "add" | "mul"));
+    accumulates && matches!(node.op_type(), "ScatterElements" | "ScatterND")
 }
 
 fn move_of(operator: &str) -> Option<&'static (&'static str, bool, bool, bool)> {
@@ -190,6 +203,11 @@ pub(super) fn is_square(node: &NodeProto) -> bool {
 /// Whether an operator that reads what an unsafe one made is unsafe too.
 pub(super) fn continues(operator: &str) -> bool {
     CONTINUES.contains(&operator)
+}
+
+/// Whether an operator may keep numbers away from zero.
+pub(super) fn guards(operator: &str) -> bool {
+    GUARDS.contains(&operator)
 }
 
 /// Whether its result can be read in half precision again.

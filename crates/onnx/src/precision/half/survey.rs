@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::HalfSettings;
 use super::decide::{Decision, Judge, Reason};
-use super::exact::exact;
+use super::exact::{Place, exact};
 use super::value::{Growth, Reads, Source, Value, Wants, constant};
 use super::weights::{self, Range};
 use crate::ElementType;
@@ -50,8 +50,10 @@ pub(super) fn survey(
     settings: &HalfSettings,
     report: &mut ConversionReport,
 ) -> Result<Survey, ConversionError> {
+    let target = settings.target;
     let mut surveyor = Surveyor {
         survey: Survey::default(),
+        exact: model.graph.as_ref().map(|graph| exact(graph, types, target)).unwrap_or_default(),
         scopes: Vec::new(),
         judge: Judge { opset: model.opset("").unwrap_or(1), settings, target: settings.target.element() },
         report,
@@ -71,6 +73,8 @@ fn range(judge: &Judge<'_>, tensor: &TensorProto) -> Result<(Range, f32), Conver
 
 struct Surveyor<'a> {
     survey: Survey,
+    /// What stays for the sake of its readers, by graph and node.
+    exact: HashMap<Place, Reason>,
     /// The graphs around the current place, outermost first.
     scopes: Vec<usize>,
     judge: Judge<'a>,
@@ -107,9 +111,8 @@ impl Surveyor<'_> {
             self.survey.values[value].is_half = is_main && self.judge.settings.io == Io::Convert;
             self.survey.graphs[number].given.push(value);
         }
-        let exact = exact(graph, types, self.judge.settings.target);
         for (index, node) in graph.node.iter().enumerate() {
-            self.node(number, (index, node), exact.get(&index).copied(), types)?;
+            self.node(number, (index, node), self.exact.get(&(number, index)).copied(), types)?;
         }
         for output in &graph.output {
             let Some(value) = self.find(output.name()) else { continue };

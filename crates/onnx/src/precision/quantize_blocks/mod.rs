@@ -77,6 +77,8 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     settle_constants(&mut model, &["MatMul", "Gemm"])?;
     let (editor, nodes) = Editor::new(model.graph.take().ok_or(ConversionError::NoGraph)?);
     let tables = tables(&editor, &nodes);
+    let mut others = ConversionReport::default();
+    nodes.iter().filter(|node| has_other_weights(node)).for_each(|node| others.keep(node, OF_PRODUCTS));
     let report = ConversionReport::default();
     let mut work = Work { editor, report, options: options.clone(), tables, stored: HashMap::new() };
     for node in nodes {
@@ -98,11 +100,19 @@ pub fn quantize_blocks(mut model: ModelProto, options: &BlockQuantization) -> Re
     work.report.weights.kept = kept;
     inlined.tell(&mut work.report);
     if work.report.nodes_converted() == 0 {
-        return Err(ConversionError::NothingToConvert { kept: work.report.kept });
+        return Err(ConversionError::NothingToConvert { kept: [work.report.kept, others.kept].concat() });
     }
     model.import(MICROSOFT, 1);
     model.graph = Some(graph);
     Ok(Conversion { model, report: work.report })
+}
+
+/// Why a model without matrix products stays.
+const OF_PRODUCTS: &str = "4 bits are for the weights of matrix products alone";
+
+/// Whether a node has weights as a rule, and is no product.
+fn has_other_weights(node: &NodeProto) -> bool {
+    node.is_standard() && matches!(node.op_type(), "Conv" | "ConvTranspose" | "Einsum" | "GRU" | "LSTM" | "RNN")
 }
 
 /// Weights whose rows are looked up.
@@ -241,6 +251,7 @@ mod tests {
         let cases = [
             (vec![product()], [16, 4096], "its weight is smaller than a block"),
             (vec![product()], [32, 16], "its weight is small"),
+            (vec![product()], [0, 16], "its weight is empty"),
             (vec![lookup, product()], [128, 128], "its weight is an embedding too, and would be stored twice"),
         ];
         for (nodes, shape, reason) in cases {
@@ -252,6 +263,15 @@ mod tests {
             };
             assert_eq!(kept[0].reason, reason);
         }
+    }
+
+    #[test]
+    fn a_model_without_products_is_told_what_has_four_bits() {
+        let convolution = NodeProto::of("Conv", "c", &["x", "w"], &["y"], vec![]);
+        let weight = TensorProto::of_floats("w", &[1, 1, 1, 1], &[1.0]);
+        let refused = quantize_blocks(model(vec![convolution], weight), &Default::default()).unwrap_err();
+        let said = "nothing in the model can be converted: 1 node of Conv (4 bits are for the weights of matrix products alone)";
+        assert_eq!(refused.to_string(), said);
     }
 
     #[test]

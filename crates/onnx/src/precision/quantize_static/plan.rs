@@ -122,7 +122,14 @@ impl Plan {
             }
             let is_fed = data_inputs(node, role).all(|input| links.maker(input).is_some_and(|maker| self.is_in(maker)));
             let is_read = links.readers(first_output(node)).iter().any(|reader| self.is_in(*reader));
-            if !is_fed || !(is_read || role == Role::Activation) {
+            // What bounds a convolution or product is its range, and costs nothing; another node would compute in 8 bits for it
+            // alone.
+            let bounds = |input| {
+                let maker = links.maker(input).and_then(|maker| self.roles[maker]);
+                matches!(maker, Some(Role::Convolution | Role::Product | Role::Activation))
+            };
+            let ends = role == Role::Activation && data_inputs(node, role).all(bounds);
+            if !is_fed || !(is_read || ends) {
                 self.roles[index] = None;
                 dropped = true;
             }
@@ -345,6 +352,16 @@ mod tests {
         assert_eq!(plan(&lines), ("a x".to_owned(), "Conv".to_owned()));
         let lines = ["a = Conv x w", "b = GlobalAveragePool a", "c = Flatten b", "d = Gemm c m"];
         assert_eq!(plan(&lines), ("a b c=b x".to_owned(), "Conv GlobalAveragePool Flatten Gemm".to_owned()));
+    }
+
+    #[test]
+    fn nothing_is_stored_in_8_bits_for_a_bound_alone() {
+        let lines = ["a = MatMul x m", "s = Sigmoid a", "b = Clip s", "c = Log b"];
+        assert_eq!(plan(&lines), ("x".to_owned(), "MatMul".to_owned()));
+        let lines = ["a = Conv x w", "b = Conv x w", "s = Add a b", "r = Relu s", "c = Softmax r"];
+        assert_eq!(plan(&lines), ("a b x".to_owned(), "Conv Conv".to_owned()));
+        let lines = ["a = Conv x w", "r = Relu a", "c = Softmax r"];
+        assert_eq!(plan(&lines), ("r x".to_owned(), "Conv Relu".to_owned()));
     }
 
     #[test]

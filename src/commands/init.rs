@@ -17,7 +17,7 @@ use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
-use base::name::fitting_name;
+use base::name::{fitting_name, names_of_files};
 use base::printable::printable_line;
 use experiment::{Network, ZOO};
 use files::scratch::Scratch;
@@ -230,33 +230,9 @@ fn valid_name(text: &str) -> String {
     if name.is_empty() { "models".to_owned() } else { name }
 }
 
-/// A name for each model: its stem; where several have the same, with the name of its folder before it, and where even those
-/// are the same, with a number behind it.
 fn model_names(models: &[Model]) -> Vec<String> {
-    let stems: Vec<String> = models.iter().map(|model| valid_name(&model.stem())).collect();
-    let mut names = Vec::with_capacity(models.len());
-    for (model, stem) in models.iter().zip(&stems) {
-        let is_alone = stems.iter().filter(|other| *other == stem).count() == 1;
-        let name = match model.folder() {
-            Some(folder) if !is_alone => valid_name(&format!("{folder}-{stem}")),
-            _ => stem.clone(),
-        };
-        let taken: BTreeSet<String> = names.iter().cloned().collect();
-        names.push(first_free(&name, &taken));
-    }
-    names
-}
-
-/// The name, or with the first number behind it that makes it another.
-fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
-    if !taken.contains(name) {
-        return name.to_owned();
-    }
-    // Room for the number; names are ASCII.
-    let short = &name[..name.len().min(56)];
-    let numbered = (2..=taken.len() + 2).map(|number| format!("{short}-{number}"));
-    let mut free = numbered.filter(|name| !taken.contains(name));
-    free.next().expect("more numbers than names are tried")
+    let file = |model: &Model| (model.stem().into_owned(), model.folder().map(Cow::into_owned));
+    names_of_files(&models.iter().map(file).collect::<Vec<_>>(), &BTreeSet::new())
 }
 
 /// The text without the line for editors. `folder` is where the file will lie; `None` gives absolute paths.
@@ -445,13 +421,6 @@ mod tests {
         assert_eq!(more_variants(&[plain()], "fp32, int8"), more);
         assert_eq!(more_variants(&[packed()], "{ name: stored }"), "");
         assert_eq!(stored(&[plain(), packed()]), ["net-2: stored (int4 weights: MatMulNBits)"]);
-    }
-
-    #[test]
-    fn equal_names_are_numbered() {
-        let taken = BTreeSet::from(["net".to_owned(), "net-2".to_owned()]);
-        assert_eq!(first_free("net", &taken), "net-3");
-        assert_eq!(first_free("other", &taken), "other");
     }
 
     #[test]

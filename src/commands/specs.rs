@@ -12,7 +12,7 @@ use crate::run::prepare::Prepared;
 use crate::ui::Ui;
 use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
-use crate::ui::plan::equal_variants;
+use crate::ui::plan::{equal_variants, named_model};
 use crate::ui::transfer::TransferBar;
 use experiment::{self, CompiledSelector, Design, Profiling, Selector, Vocabulary, ZOO};
 use files::below::{OutOfBoundsError, files_below};
@@ -153,6 +153,7 @@ pub(super) fn obtain(loaded: &mut Loaded, may_run: bool, interrupts: &Interrupts
         Progress::Damaged(path) => ui.labelled("cache", &format!("{} is damaged", path.display())),
         Progress::Making(network) => ui.labelled("making", network),
         Progress::Exporting(model) => ui.labelled("exporting", model),
+        Progress::Exported(model, by) => ui.labelled("exported", &format!("{model} by {by}")),
         Progress::Fetching(url) => ui.labelled("fetching", url),
         Progress::Fetched(done, total) => bar.show(done, total),
     };
@@ -232,8 +233,10 @@ pub(super) fn tell_doubts(loaded: &Loaded, prepared: &Prepared, ui: &Ui) {
     let plan = &prepared.plan;
     tell_unusual(prepared, ui);
     for note in &loaded.notes {
-        if let Note::EqualVariants { variants } = note {
-            ui.note(&format!("warning: {}", equal_variants(variants)));
+        match note {
+            Note::EqualVariants { variants } => ui.note(&format!("warning: {}", equal_variants(variants))),
+            Note::NamedModel { file, name } => ui.note(&named_model(file, name)),
+            Note::MoreSamples { .. } | Note::NoControl => {}
         }
     }
     for idle in &plan.product.idle_selectors {

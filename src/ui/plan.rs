@@ -13,7 +13,7 @@ use report::format::count;
 use spec::Note;
 use worker::backend;
 
-pub(crate) use settings::equal_variants;
+pub(crate) use settings::{equal_variants, named_model};
 pub use shards::PlannedShard;
 pub(crate) use shards::describe_shards;
 

@@ -1,5 +1,7 @@
 //! What a name is: it becomes part of file names, addresses and tables.
 
+use std::collections::BTreeSet;
+
 /// The longest name, in bytes; all of them are ASCII.
 pub const LONGEST: usize = 64;
 
@@ -18,11 +20,12 @@ pub fn is_entry_name(text: &str) -> bool {
     text.split([':', '@']).all(is_name)
 }
 
-/// A name that looks like `text`, empty where nothing of it can stay: `my net (1)` gives `my-net-1`.
+/// A name that looks like `text`, empty where nothing of it can stay: `ma übung (1)` gives `ma-ubung-1`.
 pub fn fitting_name(text: &str) -> String {
     if is_name(text) {
         return text.to_owned();
     }
+    let text = deunicode::deunicode(text);
     let mut name = String::with_capacity(text.len());
     let mut is_after_gap = false;
     for character in text.chars() {
@@ -41,6 +44,38 @@ pub fn fitting_name(text: &str) -> String {
     let end = |character: char| !character.is_ascii_alphanumeric();
     let name = name.trim_matches(end);
     name.get(..LONGEST).unwrap_or(name).trim_end_matches(end).to_owned()
+}
+
+/// A name for each file, of its stem and the name of its folder: the stem; where several have the same, with the folder before
+/// it; where those are the same too, or `taken`, with a number behind it.
+pub fn names_of_files(files: &[(String, Option<String>)], taken: &BTreeSet<String>) -> Vec<String> {
+    let fitting = |text: &str| Some(fitting_name(text)).filter(|name| !name.is_empty()).unwrap_or("model".to_owned());
+    let stems: Vec<String> = files.iter().map(|(stem, _)| fitting(stem)).collect();
+    let mut taken = taken.clone();
+    let mut names = Vec::with_capacity(files.len());
+    for ((_, folder), stem) in files.iter().zip(&stems) {
+        let is_alone = stems.iter().filter(|other| *other == stem).count() == 1;
+        let name = match folder {
+            Some(folder) if !is_alone => fitting(&format!("{folder}-{stem}")),
+            _ => stem.clone(),
+        };
+        let name = first_free(&name, &taken);
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+/// The name, or with the first number behind it that makes it another.
+fn first_free(name: &str, taken: &BTreeSet<String>) -> String {
+    if !taken.contains(name) {
+        return name.to_owned();
+    }
+    // Room for the number; names are ASCII.
+    let short = &name[..name.len().min(LONGEST - 8)];
+    let numbered = (2..=taken.len() + 2).map(|number| format!("{short}-{number}"));
+    let mut free = numbered.filter(|name| !taken.contains(name));
+    free.next().expect("more numbers than names are tried")
 }
 
 #[cfg(test)]
@@ -64,12 +99,29 @@ mod tests {
             ("a--b c", "a--b-c"),
             ("_.x", "x"),
             ("net_", "net_"),
-            ("äöü", ""),
+            ("äöü", "aou"),
+            ("Модель 网", "Model-Wang"),
+            ("(!)", ""),
             ("resnet50 (fp16).v2", "resnet50-fp16.v2"),
         ] {
             assert_eq!(fitting_name(text), name, "{text}");
         }
         assert_eq!(fitting_name(&format!("{} b", "a".repeat(63))), "a".repeat(63));
+    }
+
+    #[test]
+    fn equal_names_are_numbered() {
+        let taken = BTreeSet::from(["net".to_owned(), "net-2".to_owned()]);
+        assert_eq!(first_free("net", &taken), "net-3");
+        assert_eq!(first_free("other", &taken), "other");
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_folder() {
+        let files = [("net", "a"), ("net", "b c"), ("net", "a"), ("größe", "a"), ("", "a")];
+        let files = files.map(|(stem, folder)| (stem.to_owned(), Some(folder.to_owned())));
+        let taken = BTreeSet::from(["grosse".to_owned()]);
+        assert_eq!(names_of_files(&files, &taken), ["a-net", "b-c-net", "a-net-2", "grosse-2", "model"]);
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use base::name::fitting_name;
 use reading::plain_file;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub fn measured(text: &str) -> Option<Value> {
     if !problems.is_empty() {
         return None;
     }
-    let mut canonical = coerce::canonical(&coerce::to_json(&root));
+    let mut canonical = coerce::canonical(&coerce::to_json(&root.without_extensions()));
     if let Value::Object(keys) = &mut canonical {
         keys.retain(|key, _| !AFTERWARDS.contains(&key.as_str()));
     }
@@ -45,7 +46,7 @@ pub fn texts(text: &str) -> Vec<String> {
 pub fn name_of(file: &Path) -> Option<String> {
     let text = plain_file::text(file).ok()?;
     let own = measured(&text).and_then(|spec| spec.get("name")?.as_str().map(str::to_owned));
-    own.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))
+    own.or_else(|| Some(fitting_name(file.file_stem()?.to_str()?)))
 }
 
 /// Whether a text says at the start of a line what is measured, however broken the rest of it is.

@@ -60,6 +60,14 @@ pub(super) enum ScalarKind {
 }
 
 impl Node {
+    /// The same without the keys of a map that begin with `x-`: they hold anchors for the rest, and nothing of their own.
+    pub(super) fn without_extensions(mut self) -> Self {
+        if let Content::Map(entries) = &mut self.content {
+            entries.retain(|entry| !entry.key.starts_with("x-"));
+        }
+        self
+    }
+
     /// A text that nobody wrote at `span` but that stands for what is there.
     pub(super) fn text(span: Span, text: impl Into<String>) -> Self {
         Node { span, content: Content::Scalar(Scalar { text: text.into(), kind: ScalarKind::Text }) }

@@ -16,6 +16,7 @@ use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
 use base::conflict::conflict_line;
+use base::name::fitting_name;
 use experiment::Experiment;
 use reading::nearest::near_path;
 use reading::plain_file;
@@ -120,7 +121,8 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     if let Some(nul) = invisible::nul(&sources, 0) {
         return Err(SpecError::Invalid(InvalidSpecError::new(name, vec![nul])));
     }
-    let (mut root, mut problems) = yaml::parse(&sources, 0, 0).map_err(syntax)?;
+    let (root, mut problems) = yaml::parse(&sources, 0, 0).map_err(syntax)?;
+    let mut root = root.without_extensions();
     if let Some(problem) = not_a_map(&sources, &root) {
         return Err(syntax(problem));
     }
@@ -145,7 +147,8 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
         Err(_) if !problems.is_empty() => return Err(invalid(&sources, problems)),
         Err(error) => return Err(invalid(&sources, vec![sources.problem(root.span, error.to_string())])),
     };
-    let default_name = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let default_name = Some(fitting_name(&stem)).filter(|name| !name.is_empty()).unwrap_or(stem);
     let mut check = Check::new(&sources, &root, damaged);
     check.depth = depth;
     let experiment = expand::expand(&form, folder, &default_name, &mut check);
@@ -311,10 +314,20 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_takes_its_name_from_the_file_only_where_that_is_one() {
-        let text = "backend: mock\nmodels: [any]\n";
-        let error = parse("dir/my spec.yaml", text, Path::new(""), &[]).unwrap_err();
-        assert_eq!(error.problems()[0].hint.as_deref(), Some("add a `name`"));
+    fn an_experiment_takes_its_name_from_the_file() {
+        let parse = |file: &str| parse(file, "backend: mock\nmodels: [any]\n", Path::new(""), &[]);
+        assert_eq!(parse("dir/my größte spec.yaml").unwrap().experiment.name, "my-grosste-spec");
+        assert_eq!(parse("dir/(!).yaml").unwrap_err().problems()[0].hint.as_deref(), Some("add a `name`"));
+    }
+
+    #[test]
+    fn keys_that_begin_with_x_hold_anchors() {
+        let text = "x-fast: &fast { threads: 1 }\nbackend: mock\nmodels: [any]\nvariants: [{ name: a, <<: *fast }]\n";
+        let loaded = read(text);
+        assert_eq!(loaded.experiment.variants[0].threads.intra, Some(1));
+        let plain = "backend: mock\nmodels: [any]\nvariants: [{ name: a, threads: 1 }]\n";
+        assert_eq!(loaded.canonical, read(plain).canonical);
+        assert_eq!(crate::measured(text), crate::measured(plain));
     }
 
     #[test]

@@ -17,6 +17,13 @@ pub enum Note {
         /// Samples of a run now.
         to: u32,
     },
+    /// A model goes by another name than its file: it would be none, or another model has it.
+    NamedModel {
+        /// The file as the specification has it.
+        file: String,
+        /// The name.
+        name: String,
+    },
     /// There is no control, because the design compares nothing.
     NoControl,
     /// Variants have the same settings, so that what is measured between them is noise.

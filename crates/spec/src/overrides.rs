@@ -14,6 +14,7 @@ use super::expand::variants;
 use super::problem::{Problem, Sources, Span};
 use super::wording::PLANNED_PRECISIONS;
 use super::{coerce, files, modes, schema, yaml};
+use base::name::fitting_name;
 use experiment::Precision;
 use experiment::is_glob;
 use reading::nearest::suggestion;
@@ -302,7 +303,7 @@ fn find_entry<'a, 's>(nodes: &[Node], list: &str, segments: &'a [Segment<'s>]) -
 
 /// What an entry goes by: its name, else the stem of its path, else itself.
 fn entry_name(node: &Node, list: &str) -> Option<String> {
-    let stem = |path: &str| Some(Path::new(path).file_stem()?.to_string_lossy().into_owned());
+    let stem = |path: &str| Some(fitting_name(&Path::new(path).file_stem()?.to_string_lossy()));
     if let Some(name) = node.get("name") {
         return name.as_text().map(str::to_owned);
     }

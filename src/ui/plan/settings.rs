@@ -32,6 +32,7 @@ pub(super) fn describe(
         match note {
             Note::MoreSamples { reference, from, to } => line("samples", &samples(experiment, *reference, *from, *to))?,
             Note::EqualVariants { variants } => line("variants", &equal_variants(variants))?,
+            Note::NamedModel { file, name } => line("name", &named_model(file, name))?,
             Note::NoControl => {}
         }
     }
@@ -141,6 +142,11 @@ fn control(notes: &[Note], plan: &Plan, is_of_commands: bool) -> String {
         [one] => format!("{} is measured twice", plan.shown(&plan.cells[*one as usize], is_of_commands)),
         several => format!("{} cells are measured twice, one in each group that runs", several.len()),
     }
+}
+
+/// `models/my net.onnx is named my-net`.
+pub(crate) fn named_model(file: &str, name: &str) -> String {
+    format!("{file} is named {name}")
 }
 
 /// `a and b have the same settings: differences between them are noise`.

@@ -8,22 +8,21 @@ use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
 use crate::form::{DimensionText, ExperimentForm, ModelEntry, ModelForm, TakesEntry};
-use crate::wording::bad_name;
-use base::name::{fitting_name, is_name};
+use crate::note::Note;
+use base::name::{fitting_name, is_name, names_of_files};
 use experiment::is_glob;
 use experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use files::digest;
 use onnx::zoo::{self, Settings};
 use onnx::{Dimension, ElementType, TensorType};
 use reading::nearest::suggestion;
-use reading::yaml::scalar;
 
 /// A model with the place that it comes from and the path as the user would write it.
 struct Found {
     place: DocumentPath,
     written: String,
-    /// True for a file of a folder or of a glob, whose place is shared.
-    is_one_of_many: bool,
+    /// Whether its name is made from the file's.
+    is_named_by_file: bool,
     model: Model,
 }
 
@@ -41,7 +40,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
         match entry {
             ModelEntry::Path(text) if backend != BackendKind::ReadsModels && is_mock_name(folder, text) => {
                 let model = Model::new(text.clone(), None);
-                found.push(Found { place, written: text.clone(), is_one_of_many: false, model });
+                found.push(Found { place, written: text.clone(), is_named_by_file: false, model });
             }
             ModelEntry::Path(text) if text.starts_with(ZOO) => found.extend(from_word(text, &place, check)),
             ModelEntry::Path(text) => found.extend(from_path(text, &place, &place, folder, check)),
@@ -50,6 +49,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, backend: BackendKind,
         is_complete &= check.problems.len() == before;
     }
     check_names(&found, check);
+    name_files(&mut found, check);
     Axis { values: found.into_iter().map(|found| found.model).collect(), is_complete }
 }
 
@@ -68,7 +68,7 @@ fn from_word(text: &str, place: &DocumentPath, check: &mut Check<'_>) -> Option<
 fn of_source(source: Source, name: &str, written: &str, place: &DocumentPath) -> Found {
     let (name, source) = (name.to_owned(), Some(source));
     let model = Model { source, ..Model::new(name, None) };
-    Found { place: place.clone(), written: written.to_owned(), is_one_of_many: false, model }
+    Found { place: place.clone(), written: written.to_owned(), is_named_by_file: false, model }
 }
 
 /// The model of a form that names a network or a place to fetch it from, if it does.
@@ -129,7 +129,8 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
         return Some(None);
     }
     let stem = url.rsplit('/').next().unwrap_or(url).trim_end_matches(".onnx");
-    Some(Some(of_source(Source::Url(url.to_owned()), stem, url, place)))
+    let name = Some(fitting_name(stem)).filter(|name| !name.is_empty()).unwrap_or_else(|| "model".to_owned());
+    Some(Some(of_source(Source::Url(url.to_owned()), &name, url, place)))
 }
 
 /// A model that a function of Python returns.
@@ -188,7 +189,7 @@ fn from_path(
         }
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let model = Model::new(name, Some(path));
-        found.push(Found { place: place.clone(), written, is_one_of_many, model });
+        found.push(Found { place: place.clone(), written, is_named_by_file: true, model });
     }
     found
 }
@@ -212,7 +213,7 @@ fn from_form(
         (Some(path), _) => from_path(path, place, &place.key("path"), folder, check),
         (None, Some(name)) if backend != BackendKind::ReadsModels => {
             let model = Model::new(name.0.clone(), None);
-            vec![Found { place: place.clone(), written: name.0.clone(), is_one_of_many: false, model }]
+            vec![Found { place: place.clone(), written: name.0.clone(), is_named_by_file: false, model }]
         }
         (None, name) => {
             let what = name.as_ref().map_or("this model".to_owned(), |name| format!("the model `{}`", name.0));
@@ -238,6 +239,7 @@ fn from_form(
     for one in &mut found {
         if let Some(name) = &form.name {
             one.model.name = name.0.clone();
+            one.is_named_by_file = false;
         }
         one.model.inputs.clone_from(&points);
         one.model.dataset.clone_from(&dataset);
@@ -322,48 +324,65 @@ fn check_sum(expected: &str, found: &Found, check: &mut Check<'_>) {
     }
 }
 
+/// Gives each file that has no name of its own one that no other model has, and says where it is not that of the file.
+fn name_files(found: &mut [Found], check: &mut Check<'_>) {
+    let own = found.iter().filter(|one| !one.is_named_by_file);
+    let taken = own.map(|one| one.model.name.clone()).collect();
+    let folder = |one: &Found| {
+        let folder = one.model.path.as_deref().and_then(Path::parent).and_then(Path::file_name);
+        folder.map(|name| name.to_string_lossy().into_owned())
+    };
+    let mut files: Vec<&mut Found> = found.iter_mut().filter(|one| one.is_named_by_file).collect();
+    let stems: Vec<_> = files.iter().map(|one| (one.model.name.clone(), folder(one))).collect();
+    for (one, name) in files.iter_mut().zip(names_of_files(&stems, &taken)) {
+        if one.model.name != name {
+            check.notes.push(Note::NamedModel { file: one.written.clone(), name: name.clone() });
+            one.model.name = name;
+        }
+    }
+}
+
+/// Two entries for one file without names that differ, and names that stand twice.
 fn check_names(found: &[Found], check: &mut Check<'_>) {
-    let mut first_of_name: HashMap<&str, &Found> = HashMap::new();
+    let mut first_of_name: HashMap<&str, Vec<&Found>> = HashMap::new();
     for one in found {
         if check.is_full() {
             return;
         }
         let name = &one.model.name;
-        if !is_name(name) {
-            let problem = check.at(&one.place, "");
-            let problem = bad_name(problem, &format!("the name of the file `{}`", one.written), name);
-            check.problems.push(problem.with_hint(entry_hint(one, &suggested(one, 0))));
-        }
-        let first = *first_of_name.entry(name).or_insert(one);
-        if std::ptr::eq(first, one) {
-            continue;
-        }
-        let both = |path: &Option<PathBuf>| path.is_some() && one.model.path.is_some();
-        if both(&first.model.path) && first.model.path == one.model.path {
+        let before = first_of_name.entry(name).or_default();
+        if one.model.path.is_some() && before.iter().any(|other| other.model.path == one.model.path) {
             let message = format!("the model `{}` is listed twice", one.written);
             check.error(&one.place, message, "leave one out, or give them different names".to_owned());
-        } else if both(&first.model.path) {
-            let message = format!("two models are named `{name}`: `{}` and `{}`", first.written, one.written);
-            check.error(&one.place, message, entry_hint(one, &suggested(one, 2)));
-        } else {
+        } else if !one.is_named_by_file && before.iter().any(|other| !other.is_named_by_file) {
             check.error(&one.place, format!("two models are named `{name}`"), "give each its own `name`".to_owned());
         }
+        before.push(one);
     }
 }
 
-fn entry_hint(found: &Found, name: &str) -> String {
-    let what = if found.is_one_of_many { "list the files, this one" } else { "write it" };
-    format!("{what} with a name of its own: `- {{ name: {}, path: {} }}`", scalar(name), scalar(&found.written))
-}
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::note::Note;
 
-/// A name that tells the file from others of its name: with its folder, else with a number.
-fn suggested(found: &Found, number: usize) -> String {
-    let stem = fitting_name(&found.model.name);
-    let stem = if stem.is_empty() { "model" } else { &stem };
-    let folder = Path::new(&found.written).parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
-    match (folder, number) {
-        (_, 0) => stem.to_owned(),
-        (Some(folder), _) if is_name(&format!("{folder}-{stem}")) => format!("{folder}-{stem}"),
-        (_, number) => format!("{stem}-{number}"),
+    #[test]
+    fn files_get_names_that_are_names_and_differ() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in ["a.onnx", "mo del ünï.onnx", "v2/a.onnx"] {
+            std::fs::create_dir_all(folder.path().join("m/v2")).unwrap();
+            std::fs::write(folder.path().join("m").join(path), "abc").unwrap();
+        }
+        let named = |models: &str| {
+            let loaded = crate::parse("x.yaml", &format!("models: {models}\n"), folder.path(), &[]).unwrap();
+            let names: Vec<String> = loaded.experiment.models.into_iter().map(|model| model.name).collect();
+            (names, loaded.notes)
+        };
+        let note = |file: &str, name: &str| Note::NamedModel { file: file.to_owned(), name: name.to_owned() };
+        let (names, notes) = named("m/**/*.onnx");
+        assert_eq!(names, ["m-a", "mo-del-uni", "v2-a"]);
+        assert_eq!(notes[1], note("m/mo del ünï.onnx", "mo-del-uni"));
+        assert_eq!(named("m/a.onnx"), (vec!["a".to_owned()], Vec::new()));
+        assert_eq!(named("[{ name: a, path: m/v2/a.onnx }, m/a.onnx]").0, ["a", "a-2"]);
     }
 }

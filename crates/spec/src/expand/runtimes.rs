@@ -6,7 +6,7 @@ use super::{Axis, BackendKind};
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::absolute;
-use crate::form::{ExperimentForm, RuntimeEntry, RuntimeForm};
+use crate::form::{ExperimentForm, RuntimeEntry, RuntimeForm, VariantEntry};
 use crate::wording::{bad_name, quote};
 use base::name::{fitting_name, is_name};
 use experiment::{Adapter, OLDEST_RUNTIME, Package, Program, Runtime, SHIPPED, is_new_enough, version_numbers};
@@ -37,7 +37,44 @@ pub(super) fn expand(
         axis.values.extend(runtime);
     }
     check.duplicates("runtimes", &names, "give each its own `name`");
+    add_versions_of_variants(form, backend, &mut axis, check);
     axis
+}
+
+/// A released version that a variant asks for need not stand in `runtimes` too. Where nothing does, the other variants run on the
+/// library that they would have without any.
+fn add_versions_of_variants(
+    form: &ExperimentForm,
+    backend: BackendKind,
+    axis: &mut Axis<Runtime>,
+    check: &mut Check<'_>,
+) {
+    let top = DocumentPath::top("variants");
+    let entries: Vec<_> =
+        form.variants.places(&top).into_iter().filter(|(place, _)| !check.is_damaged(place)).collect();
+    let runtime = |entry: &VariantEntry| match entry {
+        VariantEntry::Form(form) => form.runtime.as_ref().map(|name| name.0.clone()),
+        VariantEntry::Precision(_) => None,
+    };
+    let is_plain = |entry: &VariantEntry| match entry {
+        VariantEntry::Form(form) => form.runtime.is_none() && form.base.is_none(),
+        VariantEntry::Precision(_) => true,
+    };
+    let is_open = form.runtimes.is_none() && entries.iter().any(|(_, entry)| is_plain(entry));
+    for (place, entry) in entries {
+        let Some(name) = runtime(entry) else { continue };
+        let is_version = version_numbers(&name).is_some()
+            || backend == BackendKind::ReadsModels && name.starts_with(|first: char| first.is_ascii_digit());
+        if axis.values.iter().any(|known| known.name == name) || !is_version {
+            continue;
+        }
+        if axis.values.is_empty() && is_open {
+            axis.values.push(Runtime { name: "default".to_owned(), ..Runtime::default() });
+        }
+        let version = from_word(&name, &place.key("runtime"), backend, check);
+        axis.is_complete &= version.is_some();
+        axis.values.extend(version);
+    }
 }
 
 /// A bare word is a version; the mock backend has none, so that there it is a name.
@@ -261,6 +298,23 @@ mod tests {
         assert_eq!(runtimes(folder.path(), "[1.98.0, 2.0.0]").unwrap().len(), 2);
         let old = "ONNX Runtime 1.24.4 is too old: perfrun needs 1.25 or newer";
         assert_eq!(runtimes(folder.path(), "[1.24.4]").unwrap_err(), old);
+    }
+
+    #[test]
+    fn a_version_that_a_variant_asks_for_need_not_stand_in_runtimes() {
+        let names = |text: &str| -> Vec<String> { mock(text).runtimes.iter().map(|it| it.name.clone()).collect() };
+        let old = "{ name: old, runtime: 1.30.0 }";
+        assert_eq!(names(&format!("variants: [{old}, {{ name: new, runtime: 1.31.1 }}]")), ["1.30.0", "1.31.1"]);
+        assert_eq!(names(&format!("variants: [fp32, {old}]")), ["default", "1.30.0"]);
+        assert_eq!(
+            names(&format!("runtimes: 1.31.1\nvariants: [fp32, {old}, {{ name: a, base: old }}]")),
+            ["1.31.1", "1.30.0"]
+        );
+        assert_eq!(names(&format!("variants: [{old}, {{ name: a, base: old }}]")), ["1.30.0"]);
+        assert_eq!(problems("variants: [{ name: a, runtime: old }]"), ["there is no runtime `old`"]);
+        let folder = tempfile::tempdir().unwrap();
+        let short = runtimes(folder.path(), "[1.31.1]\nvariants: [{ name: a, runtime: 1.30 }]").unwrap_err();
+        assert_eq!(short, "`1.30` is incomplete; a version has three parts");
     }
 
     #[test]

@@ -259,7 +259,8 @@ pub(crate) struct VariantForm {
     #[schemars(length(min = 1), inner(length(min = 1)))]
     pub(crate) wrap: Option<Vec<String>>,
     /// The entry of `runtimes` that this variant runs on, so that runtimes are compared like any variants. Variants that name
-    /// none then run on the one entry that no variant names, or on ONNX Runtime.
+    /// none then run on the one entry that no variant names, or on ONNX Runtime. A released version, such as `1.30.0`, need not
+    /// stand in `runtimes`.
     pub(crate) runtime: Option<Name>,
     /// Options of that runtime's adapter or program.
     pub(crate) options: Map<String, Value>,

@@ -62,7 +62,8 @@ pub(super) struct ExperimentForm {
     /// What the experiment asks, for the reader of the report.
     pub(super) description: Option<String>,
     /// What is measured: a path, a folder (every `.onnx` file below it), a glob, or a list of these and of entries.
-    /// Paths are relative to this file; a name defaults to the file's name without its ending.
+    /// Paths are relative to this file; a name defaults to the file's
+    /// name without its ending, in letters that names have, and with the folder or a number where another model has it.
     pub(super) models: OneOrMany<ModelEntry>,
     /// In place of models: whole programs, each as one would type it, or with settings. The first is the baseline.
     pub(super) commands: OneOrMany<CommandEntry>,

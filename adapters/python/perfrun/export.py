@@ -19,14 +19,19 @@ import os
 import platform
 import re
 import sys
+import textwrap
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfrun.failure import Failure, failure_of, missing
+from perfrun.failure import TRACEBACK, Failure, failure_of, missing
 from perfrun.source import add_to_path, named, torch_model
 
 NEWEST_OPSET = 17
+
+# What that exporter writes; it converts to another one afterwards, if it can.
+DYNAMO_OPSET = 18
 
 Tensors = Sequence[Mapping[str, Any]]
 
@@ -39,11 +44,10 @@ def export(request: Mapping[str, Any]) -> dict[str, Any]:
     model = torch_model({"call": request["call"], "args": request.get("args")})
     tensors, sizes, folder = request["tensors"], request.get("sizes") or {}, request["folder"]
     with torch.no_grad():
-        settings = _settings(model, tensors, sizes)
-        with _missing_modules_named():
-            torch.onnx.export(model, _examples(tensors, sizes), os.path.join(folder, "model.onnx"), **settings)
+        outputs = _output_shapes(model, tensors, sizes)
+        exporter, settings, doubts = _write(model, tensors, sizes, outputs, os.path.join(folder, "model.onnx"))
     torch.save(model.state_dict(), os.path.join(folder, "weights.pt"))
-    about = {"python": platform.python_version(), "torch": torch.__version__, "opset": str(settings["opset_version"])}
+    about = {"python": platform.python_version(), "torch": torch.__version__, "exporter": exporter, "opset": str(settings["opset_version"]), **doubts}
     for name in ("torchvision", "onnx", "onnxscript"):
         if name in sys.modules:
             about[name] = getattr(sys.modules[name], "__version__", "unknown")
@@ -63,29 +67,73 @@ def _sources(call: str, path: Sequence[str]) -> list[str]:
     return sorted(os.path.abspath(file) for file in files if file and os.path.isfile(file))
 
 
-def _settings(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Arguments of the exporter; TorchScript's where this torch has it, since it needs no onnxscript."""
+def _write(model: Any, tensors: Tensors, sizes: Mapping[str, int], outputs: Mapping[str, list[Any]], path: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+    """Exports with the first of this torch's exporters that can, its default before the other.
+
+    Returns which that was, its settings, and what may be wrong with the file: why the default could not, and the first warning
+    that a trace does not hold for other inputs.
+    """
     import torch
 
-    outputs = _output_shapes(model, tensors, sizes)
-    settings: dict[str, Any] = {
-        "input_names": [tensor["name"] for tensor in tensors],
-        "output_names": list(outputs),
-        "opset_version": min(NEWEST_OPSET, _newest_opset()),
-    }
+    failures = []
+    for exporter in _exporters():
+        try:
+            settings = _settings(exporter, tensors, outputs)
+            # Attention has a fast path in inference that TorchScript's exporter does not know; it is not taken where gradients are asked for.
+            with _missing_modules_named(), torch.set_grad_enabled(exporter == "torchscript"), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                torch.onnx.export(model, _examples(tensors, sizes), path, **settings)
+            doubts = {"refused": "%s: %s" % (name, _short(failure)) for name, failure in failures}
+            traced = [warning for warning in told if issubclass(warning.category, torch.jit.TracerWarning)]
+            doubts.update({"traced": textwrap.shorten(str(traced[0].message), 200, placeholder=" ...")} if traced else {})
+            return exporter, settings, doubts
+        except Exception as error:
+            traceback.print_exc()
+            # The newer exporter wraps what went wrong in advice for its developers.
+            is_wrapped = type(error).__module__.startswith("torch.onnx") and isinstance(error.__cause__, Exception)
+            failures.append((exporter, failure_of(error.__cause__ if is_wrapped else error, "load")))
+    if len(failures) == 1:
+        raise failures[0][1]
+    told = "; ".join("%s: %s" % (exporter, _short(failure)) for exporter, failure in failures)
+    remedies = [failure.remedy for _, failure in failures if failure.remedy]
+    raise Failure(failures[0][1].kind, "neither exporter of torch %s can: %s" % (torch.__version__, told), remedies[0] if remedies else None)
+
+
+def _short(failure: Failure) -> str:
+    return textwrap.shorten(failure.message, 200, placeholder=" ...")
+
+
+def _exporters() -> list[str]:
+    """Those of this torch: `dynamo` is the default since 2.9, and TorchScript's needs no onnxscript."""
+    import torch
+
     parameters = inspect.signature(torch.onnx.export).parameters
+    if "dynamic_axes" not in parameters:
+        return ["dynamo"]
+    if "dynamo" not in parameters:
+        return ["torchscript"]
+    return ["dynamo", "torchscript"] if parameters["dynamo"].default else ["torchscript", "dynamo"]
+
+
+def _settings(exporter: str, tensors: Tensors, outputs: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Arguments of an exporter."""
+    import torch
+
+    names: dict[str, Any] = {"input_names": [tensor["name"] for tensor in tensors], "output_names": list(outputs)}
+    parameters = inspect.signature(torch.onnx.export).parameters
+    chosen = {"dynamo": exporter == "dynamo"} if "dynamo" in parameters else {}
     free = {tensor["name"]: _names_of(tensor["shape"]) for tensor in tensors}
-    if "dynamic_axes" in parameters:
-        named_axes = {**free, **{name: _names_of(shape) for name, shape in outputs.items()}}
-        settings["dynamic_axes"] = {name: axes for name, axes in named_axes.items() if axes}
-        return {**settings, "dynamo": False} if "dynamo" in parameters else settings
-    dimensions = {name: torch.export.Dim(name) for axes in free.values() for name in axes.values()}
-    shapes = tuple({axis: dimensions[name] for axis, name in axes.items()} or None for axes in free.values())
-    return {**settings, "dynamic_shapes": shapes}
+    if exporter == "dynamo":
+        dimensions = {name: torch.export.Dim(name) for axes in free.values() for name in axes.values()}
+        shapes = tuple({axis: dimensions[name] for axis, name in axes.items()} or None for axes in free.values())
+        return {**names, **chosen, "dynamic_shapes": shapes, "opset_version": DYNAMO_OPSET}
+    named_axes = {**free, **{name: _names_of(shape) for name, shape in outputs.items()}}
+    dynamic_axes = {name: axes for name, axes in named_axes.items() if axes}
+    return {**names, **chosen, "dynamic_axes": dynamic_axes, "opset_version": min(NEWEST_OPSET, _newest_opset())}
 
 
 def _newest_opset() -> int:
-    """Of the exporter that this torch has."""
+    """Of TorchScript's exporter."""
     import torch.onnx
 
     constants = getattr(torch.onnx, "_constants", None)
@@ -135,7 +183,11 @@ def _output_shapes(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> di
 
 
 def _run(model: Any, tensors: Tensors, sizes: Mapping[str, int]) -> dict[str, list[int]]:
-    return {name: list(value.shape) for name, value in named(model(*_examples(tensors, sizes))).items()}
+    outputs = named(model(*_examples(tensors, sizes)))
+    for name, value in outputs.items():
+        if not hasattr(value, "shape"):
+            raise Failure("output", "output `%s` of the model is a %s, not a tensor" % (name, type(value).__name__))
+    return {name: list(value.shape) for name, value in outputs.items()}
 
 
 @contextlib.contextmanager
@@ -160,11 +212,16 @@ def main() -> None:
             with open(sys.argv[1], encoding="utf-8") as file:
                 request = json.load(file)
             answer.write(json.dumps(export(request)) + "\n")
+        except SystemExit as ended:
+            sys.stdout.flush()
+            sys.exit("the function ended the process: sys.exit(%r)" % (ended.code,))
         except Exception as error:
             traceback.print_exc()
             failure = failure_of(error, "load")
             sys.stdout.flush()
-            sys.exit(": ".join(filter(None, [failure.message, failure.remedy])))
+            # There is no record yet, and so no log in it.
+            remedy = failure.remedy if failure.remedy != TRACEBACK else None
+            sys.exit(": ".join(filter(None, [failure.message, remedy])))
 
 
 if __name__ == "__main__":

@@ -89,7 +89,44 @@ class Export(ExportTest):
             [(value.name, shape(value)) for value in graph.output], [("logits", ["batch", 4]), ("rest_0", [])]
         )
 
+    @needs("onnx")
+    def test_attention_is_exported_by_the_exporter_that_is_named(self) -> None:
+        lines = ["import torch", "def encoder():", "    layer = torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)"]
+        self.adapter("\n".join([*lines, "    return torch.nn.TransformerEncoder(layer, 1).eval()"]), "attention.py")
+        tensor = {"name": "x", "shape": ["batch", 4, 8], "element": "float32"}
+        done = self.export(call="attention:encoder", args={}, tensors=[tensor], sizes={"batch": 2})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(json.loads(done.stdout)["about"]["exporter"], ("dynamo", "torchscript"))
+
+    def test_both_exporters_say_why_they_cannot(self) -> None:
+        import inspect
+
+        import torch
+
+        parameters = inspect.signature(torch.onnx.export).parameters
+        if "dynamo" not in parameters or "dynamic_axes" not in parameters:
+            self.skipTest("this torch has one exporter")
+        lines = ["import torch", "class Odd(torch.nn.Module):", "    def forward(self, x):"]
+        self.adapter("\n".join([*lines, "        return torch.linalg.eigvals(x).real", "def odd():", "    return Odd()"]), "odd.py")
+        tensor = {"name": "x", "shape": ["batch", 4, 4], "element": "float32"}
+        asked = {"call": "odd:odd", "args": {}, "tensors": [tensor], "sizes": {"batch": 2}}
+        self.fails(f"neither exporter of torch {torch.__version__} can: ", **asked)
+        self.fails("dynamo: ", **asked)
+        self.fails("torchscript: ", **asked)
+
+    def test_a_trace_that_may_not_hold_is_told(self) -> None:
+        lines = ["import torch", "class Branch(torch.nn.Module):", "    def forward(self, x):"]
+        self.adapter("\n".join([*lines, "        return x * 2 if x.mean() > 0 else -x", "def branch():", "    return Branch()"]), "branch.py")
+        tensor = {"name": "x", "shape": ["batch", 4], "element": "float32"}
+        done = self.export(call="branch:branch", args={}, tensors=[tensor], sizes={"batch": 2})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        about = json.loads(done.stdout)["about"]
+        self.assertEqual(about["exporter"], "torchscript")
+        self.assertIn("Python boolean", about["traced"])
+
     def test_what_cannot_be_exported(self) -> None:
+        self.adapter("def leaves():\n    raise SystemExit(3)\n", "leaving.py")
+        self.fails("the function ended the process: sys.exit(3)", call="leaving:leaves", args={})
         self.fails("returned a int, not a torch.nn.Module", call="network:no_network", args={})
         self.fails(f"no_module is not installed for {sys.executable}", call="no_module:network")
         self.fails("-m pip install no_module", call="no_module:network")

@@ -45,6 +45,24 @@ struct Exported {
     /// SHA-256 of these together.
     #[serde(default)]
     sha256: String,
+    /// Versions of what exported it, and which exporter of PyTorch did.
+    #[serde(default)]
+    about: BTreeMap<String, String>,
+}
+
+impl Exported {
+    /// `PyTorch 2.15.0, exporter dynamo`, and what may be wrong with the file.
+    fn exporter(&self) -> String {
+        let about = |name: &str| self.about.get(name).map_or("?", String::as_str);
+        let refused = self.about.get("refused").map(|why| format!(", since {why}"));
+        let traced = self.about.get("traced").map(|why| format!("; its trace may not hold for other inputs: {why}"));
+        let doubts: String = [refused, traced].into_iter().flatten().collect();
+        format!("PyTorch {}, exporter {}{doubts}", about("torch"), about("exporter"))
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.about.contains_key("refused")
+    }
 }
 
 const NOTE: &str = "export.json";
@@ -55,7 +73,7 @@ pub(super) enum ExportError {
     Cache(PathBuf, io::Error),
 }
 
-/// The exported file of a model. `begins` hears of it where it takes a while.
+/// The exported file of a model. Where it is made now, `hear` is called before, and afterwards with what made it.
 ///
 /// # Errors
 ///
@@ -66,7 +84,7 @@ pub(super) fn export(
     experiment: &Experiment,
     folder: &Path,
     cache: &Path,
-    begins: impl FnOnce(),
+    hear: &mut dyn FnMut(Option<&str>),
 ) -> Result<PathBuf, ExportError> {
     if model.inputs.is_empty() {
         return Err(ExportError::Refused("its inputs are not known: write them as `takes`".to_owned()));
@@ -94,10 +112,12 @@ pub(super) fn export(
     let key = digest::of_text(&format!("{}\0{request}", python.display()));
     let parent = cache.join("exported");
     let place = parent.join(&key[..16]);
-    if is_current(&place) {
+    if let Some(known) = current(&place) {
+        // What may be wrong is said each time.
+        known.is_doubtful().then(|| hear(Some(&known.exporter())));
         return Ok(place.join("model.onnx"));
     }
-    begins();
+    hear(None);
     let unwritable = |source| ExportError::Cache(parent.clone(), source);
     std::fs::create_dir_all(&parent).map_err(unwritable)?;
     let scratch = Scratch::within(&parent).map_err(unwritable)?;
@@ -107,28 +127,27 @@ pub(super) fn export(
     let asked = scratch.path().join("request.json");
     std::fs::write(&asked, request.to_string()).map_err(unwritable)?;
     let mut exported = run(&python, &asked, cache).map_err(ExportError::Refused)?;
+    hear(Some(&exported.exporter()));
     exported.sha256 = digest::of_files(&exported.sources).unwrap_or_default();
     let note = serde_json::to_vec(&exported).unwrap_or_default();
     std::fs::write(written.join(NOTE), note).map_err(unwritable)?;
     // Another perfrun may be faster, and measure from there.
-    if is_current(&place) {
+    if current(&place).is_some() {
         return Ok(place.join("model.onnx"));
     }
     drop(std::fs::remove_dir_all(&place));
     match std::fs::rename(&written, &place) {
-        Err(source) if !is_current(&place) => Err(unwritable(source)),
+        Err(source) if current(&place).is_none() => Err(unwritable(source)),
         _ => Ok(place.join("model.onnx")),
     }
 }
 
-/// Whether what lies there comes from the code as it is now.
-fn is_current(place: &Path) -> bool {
-    let note = plain_file::text(&place.join(NOTE)).unwrap_or_default();
-    let noted = serde_json::from_str::<Exported>(&note);
-    place.join("model.onnx").is_file()
-        && noted.is_ok_and(|noted| {
-            !noted.sources.is_empty() && digest::of_files(&noted.sources).is_ok_and(|found| found == noted.sha256)
-        })
+/// What is known of the file there, if it comes from the code as it is now.
+fn current(place: &Path) -> Option<Exported> {
+    let note = plain_file::text(&place.join(NOTE)).ok()?;
+    let noted: Exported = serde_json::from_str(&note).ok()?;
+    let is_same = || digest::of_files(&noted.sources).is_ok_and(|found| found == noted.sha256);
+    (place.join("model.onnx").is_file() && !noted.sources.is_empty() && is_same()).then_some(noted)
 }
 
 /// Runs the exporter; what went wrong is the last line that it writes.

@@ -23,6 +23,8 @@ pub enum Progress<'a> {
     Making(&'a str),
     /// A model that Python makes is being exported.
     Exporting(&'a str),
+    /// That is over: the model, and what exported it.
+    Exported(&'a str, &'a str),
     /// A model is being fetched.
     Fetching(&'a str),
     /// So many bytes of it have come, of so many if the server says.
@@ -73,8 +75,8 @@ pub fn obtain(
         let path = match &model.source {
             _ if model.path.is_some() => continue,
             Some(Source::Python(python)) if may_run && exported::is_needed(experiment) => {
-                let made = exported::export(python, model.inputs.as_ref(), experiment, folder, cache, || {
-                    progress(Progress::Exporting(name))
+                let made = exported::export(python, model.inputs.as_ref(), experiment, folder, cache, &mut |by| {
+                    progress(by.map_or(Progress::Exporting(name), |by| Progress::Exported(name, by)));
                 });
                 Some(made.map_err(|problem| match problem {
                     ExportError::Refused(reason) => {

@@ -18,7 +18,7 @@ use judge::summary::summarize_briefly;
 use record::hold::Hold;
 use record::{Manifest, ProjectRoot, Record};
 use report::format::{bytes, count};
-use report::page::{Overview, OverviewCell, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn};
 
 /// A record among others.
 #[derive(Debug, Serialize)]
@@ -103,16 +103,16 @@ fn size(folder: &Path) -> u64 {
     files.filter_map(|entry| entry.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len()).sum()
 }
 
-fn overview(listed: &[Listed]) -> Overview {
+fn overview(listed: &[Listed]) -> Table {
     let columns = vec![
-        OverviewColumn::text("experiment"),
-        OverviewColumn::text("record"),
-        OverviewColumn::text("measured").optional(),
-        OverviewColumn::text("commit").optional(),
-        OverviewColumn::number("cells").optional(),
-        OverviewColumn::text("grade").optional(),
-        OverviewColumn::number("size"),
-        OverviewColumn::text("state"),
+        TableColumn::text("experiment"),
+        TableColumn::text("record"),
+        TableColumn::text("measured").optional(),
+        TableColumn::text("commit").optional(),
+        TableColumn::number("cells").optional(),
+        TableColumn::text("grade").optional(),
+        TableColumn::number("size"),
+        TableColumn::text("state"),
     ];
     let row = |one: &Listed| {
         // `2026-11-20T10:11:12Z` to the minute.
@@ -128,9 +128,9 @@ fn overview(listed: &[Listed]) -> Overview {
             bytes(one.bytes),
             one.state.clone(),
         ];
-        texts.map(OverviewCell::from).to_vec()
+        texts.map(TableCell::from).to_vec()
     };
-    Overview { columns, rows: listed.iter().map(row).collect() }
+    Table::of(columns, listed.iter().map(row))
 }
 
 pub(super) fn clean(arguments: &CleanArgs, ui: &Ui) -> Result<ExitCode, Error> {

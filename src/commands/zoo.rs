@@ -17,7 +17,7 @@ use reading::nearest::nearest;
 use reading::plain_file;
 use record::write_with;
 use report::format::fixed;
-use report::page::{Overview, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn};
 
 pub(super) fn run(arguments: &ZooArgs, ui: &Ui) -> Result<ExitCode, Error> {
     match &arguments.action {
@@ -46,17 +46,16 @@ fn as_json(architecture: &Architecture) -> serde_json::Value {
 fn listing(ui: &Ui) -> String {
     let millions = |number: u64| format!("{} M", fixed(number as f64 / 1e6, 1));
     let columns = vec![
-        OverviewColumn::text("network"),
-        OverviewColumn::number("parameters"),
-        OverviewColumn::number("MACs"),
-        OverviewColumn::text("usual input"),
+        TableColumn::text("network"),
+        TableColumn::number("parameters"),
+        TableColumn::number("MACs"),
+        TableColumn::text("usual input"),
     ];
     let row = |architecture: &Architecture| {
         let (parameters, macs) = (millions(architecture.parameters), millions(architecture.macs));
-        [architecture.name.to_owned(), parameters, macs, architecture.input.to_owned()].map(Into::into).to_vec()
+        [architecture.name.to_owned(), parameters, macs, architecture.input.to_owned()].map(TableCell::from).to_vec()
     };
-    let rows = zoo::architectures().iter().map(row).collect();
-    table::render(&Overview { columns, rows }, ui.width())
+    table::render(&Table::of(columns, zoo::architectures().iter().map(row)), ui.width())
         + "\n\nIn a specification: `models: zoo:resnet50`. Weights are random (seeded), not trained:\nspeed and memory are realistic, outputs are meaningless.\n"
 }
 

@@ -6,7 +6,7 @@ use experiment::{Design, Grade};
 use judge::compare::Calibration;
 use judge::compare::calibration::{Count, Effect};
 use report::format::{count, percent};
-use report::page::{Overview, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn, TableRow};
 
 /// What of an effect a rule counted.
 type Counted = fn(&Effect) -> Count;
@@ -86,13 +86,13 @@ fn sentences(calibration: &Calibration) -> Vec<String> {
 pub fn describe(calibration: &Calibration, ui: &Ui) -> String {
     let mut text = String::from("\n");
     text.push_str(&ui.labelled_lines("found", sentences(calibration)));
-    let mut columns = vec![OverviewColumn::text("called different, from the same samples")];
-    columns.extend(calibration.effects.iter().map(|effect| OverviewColumn::number(heading(effect))));
+    let mut columns = vec![TableColumn::text("called different, from the same samples")];
+    columns.extend(calibration.effects.iter().map(|effect| TableColumn::number(heading(effect))));
     let rows = RULES.map(|(rule, of)| {
         let counts = calibration.effects.iter().map(|effect| counted(of(effect)));
-        [rule.to_owned()].into_iter().chain(counts).map(Into::into).collect()
+        [rule.to_owned()].into_iter().chain(counts).map(TableCell::from).collect::<TableRow>()
     });
-    text + &format!("\n{}\n", table::render(&Overview { columns, rows: rows.to_vec() }, ui.width()))
+    text + &format!("\n{}\n", table::render(&Table::of(columns, rows), ui.width()))
 }
 
 /// `calibration.md`.

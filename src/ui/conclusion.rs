@@ -3,7 +3,7 @@
 
 use super::{LABEL_WIDTH, Ui, table};
 use base::printable::printable;
-use report::page::{AnswerRow, Conclusion, FailureView, Notices, Overview, OverviewColumn, Trust, WarningView};
+use report::page::{AnswerRow, Conclusion, FailureView, Notices, Table, TableCell, TableColumn, Trust, WarningView};
 
 /// The table, then what is said about it, one label each: printable, with styles of ours.
 pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
@@ -34,13 +34,12 @@ pub(crate) fn render(conclusion: &Conclusion, ui: &Ui) -> String {
 
 /// One line a subject, its reason behind it.
 fn answers(rows: &[AnswerRow], ui: &Ui) -> String {
-    let columns = vec![OverviewColumn::text(""); 4];
+    let columns = vec![TableColumn::text(""); 4];
     let row = |(index, row): (usize, &AnswerRow)| {
         let label = format!("{:1$}", if index == 0 { "answer" } else { "" }, LABEL_WIDTH - 2);
-        [&label, &row.subject, &row.choice, &row.because].map(|text| text.clone().into()).to_vec()
+        [&label, &row.subject, &row.choice, &row.because].map(|text| TableCell::text(text.clone())).to_vec()
     };
-    let rows = rows.iter().enumerate().map(row).collect();
-    table::render(&Overview { columns, rows }, ui.width()) + "\n"
+    table::render(&Table::of(columns, rows.iter().enumerate().map(row)), ui.width()) + "\n"
 }
 
 /// Every failed cell with its reason.

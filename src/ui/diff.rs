@@ -2,11 +2,11 @@
 
 use crate::ui::{Ui, table};
 use base::metric::LATENCY;
-use report::diff::{Neighbours, Page, ReproductionPage};
-use report::page::{Overview, OverviewColumn, Table};
+use report::diff::{Page, ReproductionPage, Uncompared};
+use report::page::{Table, TableColumn, TableRow};
 
-/// The pages one after the other, and what is said beside them.
-pub(crate) fn render(pages: &[Page], Neighbours { nothing, alone, .. }: &Neighbours, is_all: bool, ui: &Ui) -> String {
+/// The pages one after the other, and what could not be compared.
+pub(crate) fn render(pages: &[Page], Uncompared { nothing, alone, .. }: &Uncompared, is_all: bool, ui: &Ui) -> String {
     let nothing = nothing.iter().map(|it| ui.labelled_text("result", &format!("{}: {}", it.lead, it.text)));
     let mut parts: Vec<String> = nothing.chain(pages.iter().map(|page| one(page, is_all, ui))).collect();
     parts.extend((!alone.is_empty()).then(|| alone.join("\n") + "\n"));
@@ -60,19 +60,18 @@ pub(crate) fn reproduction(page: &ReproductionPage, ui: &Ui) -> String {
     text
 }
 
-/// The table as the terminal's: every column that says something stands, the values first to fall away.
-fn overview(of: &Table) -> Overview {
+/// The same for the terminal: every column that says something stands, the values first to fall away.
+fn overview(of: &Table) -> Table {
     let last = of.columns.len().saturating_sub(1);
     let texts =
         |index: usize| of.rows.iter().map(move |row| row.cells.get(index).map_or("", |cell| cell.text.as_str()));
     let is_latency_alone =
         |index: usize| of.columns[index].title == "metric" && texts(index).all(|text| text == LATENCY.title);
     let kept: Vec<usize> = (0..of.columns.len()).filter(|index| !is_latency_alone(*index)).collect();
-    let columns = kept.iter().map(|index| OverviewColumn {
-        title: of.columns[*index].title.clone(),
-        is_numeric: of.columns[*index].is_numeric,
-        is_essential: *index < 2 || *index + 2 > last,
-    });
-    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].text.clone().into()).collect());
-    Overview { columns: columns.collect(), rows: rows.collect() }
+    let column = |index: &usize| {
+        let is_optional = *index >= 2 && *index + 2 <= last;
+        TableColumn { is_optional, ..of.columns[*index].clone() }
+    };
+    let rows = of.rows.iter().map(|row| kept.iter().map(|index| row.cells[*index].clone()).collect::<TableRow>());
+    Table::of(kept.iter().map(column).collect(), rows)
 }

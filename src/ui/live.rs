@@ -21,7 +21,7 @@ use plan::{Cell, CellId, Plan, Skip, SkipKind};
 use record::revision::NoRevision;
 use record::{Arm, BudgetUsed, CellRate, Manifest, Outcome, StoredRun};
 use report::format::{amount, count, percent};
-use report::page::{Overview, accuracy_lines, executed_by};
+use report::page::{accuracy_lines, executed_by, overview};
 use report::{batch_search, together};
 use worker::backend;
 
@@ -207,7 +207,7 @@ impl<'a> Live<'a> {
             ui.labelled("", busy);
         }
         let is_again = manifest.findings.sessions.last().is_some_and(|session| session.first_block > 0);
-        let again = if is_again { "what failed, with what it is compared with; " } else { "" };
+        let again = if is_again { "what failed, with what it is compared with, as another record; " } else { "" };
         if is_again || already_done > 0 {
             ui.labelled("resuming", &format!("{again}keeping {already_done} runs of earlier sessions"));
         }
@@ -338,8 +338,8 @@ impl<'a> Live<'a> {
             let goes_on = |group: usize| left > 0 && going_on.contains(&group);
             let judged = Judged { comparisons: verdicts, ..Judged::default() };
             let results = results::results(manifest, &summary, &judged);
-            let overview = Overview::new(&results, &|group| goes_on(group as usize));
-            let table = table::render(&overview, self.ui.width());
+            let table = overview(&results, &|group| goes_on(group as usize));
+            let table = table::render(&table, self.ui.width());
             if let Some(bar) = &self.bar {
                 bar.set_message(printable(&format!("\n{table}\n\n")).into_owned());
                 bar.set_prefix(printable(place).into_owned());

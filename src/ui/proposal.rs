@@ -6,7 +6,7 @@ use super::{duration, table};
 use experiment::Runs;
 use judge::compare::proposal::{Needed, Proposal, for_every_cell, for_every_comparison};
 use report::format::{count, percent};
-use report::page::{Overview, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn, TableRow};
 
 /// A table of the cells, one of the comparisons, and what to write into the specification.
 pub fn describe(proposals: &[Proposal], needed: &[Needed], relative: f64, width: usize) -> String {
@@ -55,14 +55,14 @@ fn comparisons(needed: &[Needed], width: usize) -> String {
 const NONE: &str = "too many";
 
 fn grid<const N: usize>(titles: [&str; N], rows: Vec<Vec<String>>, width: usize) -> String {
-    let column = |(index, title): (usize, &str)| OverviewColumn {
+    let column = |(index, title): (usize, &str)| TableColumn {
         is_numeric: index > 0,
-        is_essential: title != "time",
-        ..OverviewColumn::text(title)
+        is_optional: title == "time",
+        ..TableColumn::text(title)
     };
     let columns = titles.into_iter().enumerate().map(column).collect();
-    let rows = rows.into_iter().map(|row| row.into_iter().map(Into::into).collect()).collect();
-    table::render(&Overview { columns, rows }, width)
+    let rows = rows.into_iter().map(|row| row.into_iter().map(TableCell::from).collect::<TableRow>());
+    table::render(&Table::of(columns, rows), width)
 }
 
 fn runs_for_comparisons(needed: &[Needed]) -> (String, String) {

@@ -12,7 +12,7 @@ use base::printable::{printable, printable_line};
 use base::wording::capitalized;
 use judge::stat::{Analysis, Comparison, Description, Findings, Level, NEEDED, Reason, SHOWN, StatOptions, Tool};
 use report::format::{Column, confidence, count, is_beyond, judged_ratio, list, measured, p_value, percent, some};
-use report::page::{Overview, OverviewCell, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn, TableRow};
 use statistics::quantile::quantile_support;
 use statistics::{Claim, Estimate, Verdict};
 
@@ -78,10 +78,10 @@ fn together(several: &[Analysis], terms: &StatOptions, width: usize) -> Vec<Stri
     let answer = format!("{}: {}.", count(several.len() as u64, "comparison"), list(&counts.collect::<Vec<_>>()));
     let sides = several.first().map_or_else(Vec::new, |one| short_names(&one.series, LONGEST_NAME.min(width / 4)));
     let same_baseline = several.iter().all(|one| one.series[0].benchmark == several[0].series[0].benchmark);
-    let mut columns = vec![OverviewColumn::text("benchmark")];
+    let mut columns = vec![TableColumn::text("benchmark")];
     let headings = if same_baseline { vec!["baseline".to_owned(), "median".to_owned()] } else { sides };
-    columns.extend(headings.iter().map(|name| OverviewColumn::number(name.clone())));
-    columns.extend(["ratio", "verdict", ""].map(OverviewColumn::text));
+    columns.extend(headings.iter().map(|name| TableColumn::number(name.clone())));
+    columns.extend(["ratio", "verdict", ""].map(TableColumn::text));
     let rows = comparisons().map(|(one, comparison)| {
         let name = one.series.iter().rev().find_map(|side| side.benchmark.as_deref()).unwrap_or_default();
         let medians = one.series.iter().map(|side| median(side, &one.series));
@@ -89,9 +89,9 @@ fn together(several: &[Analysis], terms: &StatOptions, width: usize) -> Vec<Stri
         let why = reason(one, comparison, terms).filter(|_| comparison.verdict.is_open());
         let row = std::iter::once(shortened(&printable(name), LONGEST_NAME.min(width / 3))).chain(medians);
         let row = row.chain([ratio.unwrap_or_default(), comparison.verdict.name().to_owned(), why.unwrap_or_default()]);
-        row.map(OverviewCell::from).collect()
+        row.map(TableCell::from).collect::<TableRow>()
     });
-    let overview = Overview { columns, rows: rows.collect() };
+    let overview = Table::of(columns, rows);
     let notes = warnings_together(several).chain(several.iter().find_map(machines));
     let notes = notes.map(|note| indented(&note, width)).collect();
     vec![paragraph(&answer, width), table::render(&overview, width) + "\n", notes]
@@ -195,7 +195,7 @@ fn shortened(text: &str, longest: usize) -> String {
 }
 
 /// Every estimate of every file, one a line.
-fn estimates(series: &[Description], terms: &StatOptions, names: &[String]) -> Overview {
+fn estimates(series: &[Description], terms: &StatOptions, names: &[String]) -> Table {
     let is_single = series.len() == 1;
     let heading = |name: &String| if is_single { name.clone() } else { String::new() };
     let known = series.iter().flat_map(|side| side.estimates.values());
@@ -204,13 +204,13 @@ fn estimates(series: &[Description], terms: &StatOptions, names: &[String]) -> O
     let column = Column::fit(if is_time { Unit::Nanoseconds } else { Unit::Number }, &known);
     let unit = if is_time { Some(column.scale.unit) } else { series.first().and_then(|side| side.unit.as_deref()) };
     let columns = vec![
-        OverviewColumn::text(""),
-        OverviewColumn::text(names.first().map_or_else(String::new, heading)),
-        OverviewColumn::number(printable(unit.unwrap_or("estimate"))),
-        OverviewColumn::text(format!("{} interval", confidence(terms.confidence))),
-        OverviewColumn::text(""),
+        TableColumn::text(""),
+        TableColumn::text(names.first().map_or_else(String::new, heading)),
+        TableColumn::number(printable(unit.unwrap_or("estimate"))),
+        TableColumn::text(format!("{} interval", confidence(terms.confidence))),
+        TableColumn::text(""),
     ];
-    let mut rows = Vec::new();
+    let mut rows: Vec<TableRow> = Vec::new();
     for (side, name) in series.iter().zip(names) {
         let name = if is_single { String::new() } else { name.clone() };
         let lines = SHOWN.iter().filter_map(|shown| {
@@ -223,9 +223,9 @@ fn estimates(series: &[Description], terms: &StatOptions, names: &[String]) -> O
             Some([shown.name().to_owned(), format!("{sign}{number}"), interval.unwrap_or_default(), remark])
         });
         let lines = std::iter::once(size(side)).chain(lines);
-        rows.extend(lines.map(|line| std::iter::once(name.clone()).chain(line).map(OverviewCell::from).collect()));
+        rows.extend(lines.map(|line| std::iter::once(name.clone()).chain(line).map(TableCell::from).collect()));
     }
-    Overview { columns, rows }
+    Table::of(columns, rows)
 }
 
 /// How many observations there are, and what they are worth.

@@ -7,7 +7,7 @@ use crate::ui::cli::Shard;
 use base::printable::printable;
 use base::quantity::Nanos;
 use report::format::count;
-use report::page::{Overview, OverviewCell, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn, TableRow};
 
 /// A shard of a job.
 #[derive(Clone, Debug)]
@@ -68,17 +68,17 @@ impl State {
 }
 
 pub fn describe(rows: &[ShardRow], width: usize) -> String {
-    let mut columns = vec![OverviewColumn::text("shard"), OverviewColumn::number("cells")];
+    let mut columns = vec![TableColumn::text("shard"), TableColumn::number("cells")];
     let is_timed = rows.iter().any(|row| row.expected.is_some());
-    columns.extend(is_timed.then(|| OverviewColumn::text("planned").optional()));
-    columns.extend(["state", ""].map(OverviewColumn::text));
+    columns.extend(is_timed.then(|| TableColumn::text("planned").optional()));
+    columns.extend(["state", ""].map(TableColumn::text));
     let row = |row: &ShardRow| {
         let mut texts = vec![row.shard.to_string(), row.cells.to_string()];
         texts.extend(is_timed.then(|| row.expected.map_or_else(String::new, |time| duration(time.to_duration()))));
         texts.extend([row.state.name().to_owned(), row.state.words()]);
-        texts.into_iter().map(OverviewCell::from).collect()
+        texts.into_iter().map(TableCell::from).collect::<TableRow>()
     };
-    let overview = Overview { columns, rows: rows.iter().map(row).collect() };
+    let overview = Table::of(columns, rows.iter().map(row));
     format!("{}\n", table::render(&overview, width))
 }
 

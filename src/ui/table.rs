@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
 use base::printable::printable_line;
-use report::page::{Overview, OverviewCell, OverviewColumn, Tone};
+use report::page::{Table, TableCell, TableColumn, Tone};
 
 /// Columns that the last text gets beside the others; where there are fewer it goes to lines of its own.
 const LEAST_WRAPPED: usize = 24;
@@ -15,13 +15,14 @@ const INDENT: usize = 4;
 
 /// The table, without a trailing newline. Where `width` does not hold all columns, those that are not essential fall away
 /// from the right; then the last column is wrapped, if it holds text.
-pub fn render(overview: &Overview, width: usize) -> String {
-    strip_str(&styled(overview, width)).to_string()
+pub fn render(table: &Table, width: usize) -> String {
+    strip_str(&styled(table, width)).to_string()
 }
 
 /// As [`render`], good news green and bad news red.
-pub(crate) fn styled(overview: &Overview, width: usize) -> String {
-    let mut grid = Grid { columns: overview.columns.clone(), rows: overview.rows.clone() };
+pub(crate) fn styled(table: &Table, width: usize) -> String {
+    let mut grid =
+        Grid { columns: table.columns.clone(), rows: table.rows.iter().map(|row| row.cells.clone()).collect() };
     let titles = grid.columns.iter_mut().map(|column| &mut column.title);
     let texts = grid.rows.iter_mut().flatten().map(|cell| &mut cell.text);
     for text in titles.chain(texts) {
@@ -30,7 +31,7 @@ pub(crate) fn styled(overview: &Overview, width: usize) -> String {
     grid.name_groups_once();
     grid.remove_empty();
     while grid.width() > width {
-        let Some(column) = grid.columns.iter().rposition(|column| !column.is_essential) else { break };
+        let Some(column) = grid.columns.iter().rposition(|column| column.is_optional) else { break };
         grid.remove(column);
     }
     grid.lines(width).join("\n")
@@ -43,7 +44,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// The text, filled up with spaces; numbers stand at the right.
-fn padded(cell: &OverviewCell, width: usize, is_numeric: bool) -> String {
+fn padded(cell: &TableCell, width: usize, is_numeric: bool) -> String {
     let gap = " ".repeat(width.saturating_sub(cell.text.width()));
     let text = painted(&cell.text, cell.tone);
     if is_numeric { gap + &text } else { text + &gap }
@@ -59,8 +60,8 @@ fn painted(text: &str, tone: Tone) -> String {
 }
 
 struct Grid {
-    columns: Vec<OverviewColumn>,
-    rows: Vec<Vec<OverviewCell>>,
+    columns: Vec<TableColumn>,
+    rows: Vec<Vec<TableCell>>,
 }
 
 impl Grid {
@@ -72,9 +73,15 @@ impl Grid {
         }
     }
 
+    /// Removes columns without a value, unless they must stand.
     fn remove_empty(&mut self) {
-        let widths = self.widths();
-        (0..widths.len()).rev().filter(|column| widths[*column] == 0).for_each(|column| self.remove(column));
+        for index in (0..self.columns.len()).rev() {
+            let column = &self.columns[index];
+            let is_bare = column.title.is_empty() || column.is_optional;
+            if is_bare && self.rows.iter().all(|row| row[index].text.is_empty()) {
+                self.remove(index);
+            }
+        }
     }
 
     fn remove(&mut self, column: usize) {
@@ -85,7 +92,7 @@ impl Grid {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let widest = |(index, column): (usize, &OverviewColumn)| {
+        let widest = |(index, column): (usize, &TableColumn)| {
             let texts = self.rows.iter().map(|row| row[index].text.width());
             texts.chain([column.title.width()]).max().unwrap_or_default()
         };
@@ -99,12 +106,12 @@ impl Grid {
     /// Headings, if there are any, and rows.
     fn lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths();
-        let heads: Vec<OverviewCell> = self.columns.iter().map(|column| column.title.clone().into()).collect();
+        let heads: Vec<TableCell> = self.columns.iter().map(|column| column.title.clone().into()).collect();
         let heads = Some(&heads).filter(|heads| heads.iter().any(|head| !head.text.is_empty()));
         heads.into_iter().chain(&self.rows).flat_map(|row| self.row(row, &widths, width)).collect()
     }
 
-    fn row(&self, row: &[OverviewCell], widths: &[usize], width: usize) -> Vec<String> {
+    fn row(&self, row: &[TableCell], widths: &[usize], width: usize) -> Vec<String> {
         let columns = row.iter().zip(&self.columns).zip(widths);
         let mut texts = columns.map(|((cell, column), width)| padded(cell, *width, column.is_numeric));
         match (row.split_last(), self.columns.last()) {
@@ -121,7 +128,7 @@ impl Grid {
 const GAP: &str = "  ";
 
 /// The line, of so many columns, with the last text wrapped below itself or, where there is no room, on lines of its own.
-fn with_last(line: String, last: &OverviewCell, before: usize, width: usize) -> Vec<String> {
+fn with_last(line: String, last: &TableCell, before: usize, width: usize) -> Vec<String> {
     let is_beside = width.saturating_sub(before) >= LEAST_WRAPPED.min(last.text.width());
     let indent = if is_beside { before } else { INDENT };
     let mut pieces = wrap(&last.text, width.saturating_sub(indent)).into_iter().map(|piece| painted(&piece, last.tone));
@@ -141,33 +148,23 @@ fn fitted(line: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn overview() -> Overview {
-        let column = |title: &str, is_numeric, is_essential| OverviewColumn {
-            title: title.to_owned(),
-            is_numeric,
-            is_essential,
-        };
-        let row = |texts: [&str; 5]| texts.map(|text| text.to_owned().into()).to_vec();
-        Overview {
-            columns: vec![
-                column("", false, true),
-                column("", false, true),
-                column("median, us", true, true),
-                column("p95, us", true, false),
-                column("against fp32", false, true),
-            ],
-            rows: vec![
-                row(["mlp/b1", "fp32", "100 ± 2", "110", "-"]),
-                row(["mlp/b1", "int8", "50 ± 1", "60", "2.00x"]),
-            ],
-        }
+    fn overview() -> Table {
+        let columns = vec![
+            TableColumn::text(""),
+            TableColumn::text(""),
+            TableColumn::number("median, us"),
+            TableColumn::number("p95, us").optional(),
+            TableColumn::text("against fp32"),
+        ];
+        let rows = [["mlp/b1", "fp32", "100 ± 2", "110", "-"], ["mlp/b1", "int8", "50 ± 1", "60", "2.00x"]];
+        Table::of(columns, rows.map(|texts| texts.map(TableCell::text).to_vec()))
     }
 
     #[test]
     fn headings_and_texts_hold_nothing_that_a_terminal_obeys() {
         let mut shown = overview();
         shown.columns[4].title = "against \u{202e}x\n".to_owned();
-        shown.rows[0][1] = "\u{1b}[31mfp32".to_owned().into();
+        shown.rows[0].cells[1] = "\u{1b}[31mfp32".to_owned().into();
         let text = render(&shown, 100);
         assert!(!text.contains(['\u{202e}', '\u{1b}']) && text.lines().count() == 3, "{text:?}");
     }
@@ -184,7 +181,7 @@ mod tests {
     fn good_news_are_green_bad_news_red_and_nothing_else_is_styled() {
         let mut overview = overview();
         for (row, tone) in overview.rows.iter_mut().zip([Tone::Bad, Tone::Good]) {
-            row[4].tone = tone;
+            row.cells[4].tone = tone;
         }
         let text = styled(&overview, 80);
         assert!(
@@ -197,7 +194,7 @@ mod tests {
     #[test]
     fn escapes_of_others_are_no_styles() {
         let mut overview = overview();
-        overview.rows[0][0] = "\u{1b}[31mred".to_owned().into();
+        overview.rows[0].cells[0] = "\u{1b}[31mred".to_owned().into();
         assert!(!styled(&overview, 80).contains('\u{1b}'));
     }
 
@@ -212,7 +209,7 @@ mod tests {
     fn the_last_text_is_wrapped_beside_the_others_or_below_them() {
         let mut overview = overview();
         let verdict = "2.00x [1.98, 2.02] faster, beside other load (0.98 of a core)";
-        overview.rows[1][4] = OverviewCell { text: verdict.to_owned(), tone: Tone::Good };
+        overview.rows[1].cells[4] = TableCell { tone: Tone::Good, ..TableCell::text(verdict) };
         for width in [40, 60, 80, 120] {
             let text = render(&overview, width);
             assert!(text.lines().all(|line| line.width() <= width), "{width}:\n{text}");
@@ -227,8 +224,9 @@ mod tests {
     #[test]
     fn what_is_empty_takes_no_room() {
         let mut overview = overview();
+        overview.rows.iter_mut().for_each(|row| row.cells[3] = TableCell::default());
+        assert!(!render(&overview, 80).contains("p95"), "a heading alone is nothing");
         overview.columns.iter_mut().for_each(|column| column.title.clear());
-        overview.rows.iter_mut().for_each(|row| row[3] = OverviewCell::default());
         assert_eq!(render(&overview, 80), "mlp/b1  fp32  100 ± 2  -\n        int8   50 ± 1  2.00x");
     }
 }

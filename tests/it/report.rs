@@ -17,7 +17,7 @@ use base::metric::MetricReference;
 use experiment::{Axis, Grade};
 use judge::compare::{Comparison, Judged};
 use judge::summary::Summary;
-use report::page::Overview;
+use report::page::overview;
 use report::{Format, compose, write};
 use spec::explain::explain;
 use statistics::interim::Analysis;
@@ -144,7 +144,7 @@ fn between_blocks_only_what_the_table_shows_is_judged() {
         // What bounds a cell is told when all of it is measured.
         let overview = |summary: &Summary, comparisons: &[Comparison]| {
             let judged = Judged { comparisons: comparisons.to_vec(), ..Judged::default() };
-            Overview::new(&judge::results::results(manifest, summary, &judged), &|_| false)
+            overview(&judge::results::results(manifest, summary, &judged), &|_| false)
         };
         let mut shown = fixture.summary.shown();
         shown.cells.iter_mut().for_each(|cell| cell.diagnosis = Default::default());

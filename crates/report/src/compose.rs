@@ -92,6 +92,6 @@ impl<'a> Composed<'a> {
 }
 
 /// File name and text of each figure.
-fn named<'a>(plots: impl Iterator<Item = &'a plots::Plot>) -> Vec<(String, String)> {
+fn named<'a>(plots: impl Iterator<Item = &'a plots::Figure>) -> Vec<(String, String)> {
     plots.map(|plot| (plot.file.clone(), plot.svg.clone())).collect()
 }

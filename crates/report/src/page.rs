@@ -32,22 +32,22 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::plots::{Plot, Plots};
+pub use super::plots::Figure;
+use super::plots::Plots;
 use judge::results::Results;
 
 pub(crate) use answer::Answer;
 pub use answer::AnswerRow;
 pub(crate) use cells::CellsTable;
 pub(super) use cells::absence;
-pub use cells::{Overview, OverviewCell, OverviewColumn, Tone};
+pub use cells::overview;
 pub(crate) use facts::Fact;
 pub use facts::executed_by;
 pub(crate) use judged::Against;
 pub use notices::{FailureView, Notices, WarningView};
 pub use outputs::lines as accuracy_lines;
 pub(crate) use reader::{Reader, name_among};
-pub use table::Table;
-pub(crate) use table::{TableCell, TableColumn, TableRow};
+pub use table::{Table, TableCell, TableColumn, TableRow, Tone};
 pub(crate) use test_cases::{TestCase, TestOutcome};
 pub use trust::Trust;
 
@@ -160,31 +160,10 @@ pub struct Figures {
     pub left_out: Option<String>,
 }
 
-/// A figure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Figure {
-    /// File name beside the Markdown report.
-    pub file: String,
-    /// Heading.
-    pub title: String,
-    /// What is drawn, sentences; empty where the figure before says it.
-    pub caption: String,
-    /// The figure itself.
-    pub svg: String,
-}
-
-impl Figure {
-    fn of(plot: &Plot) -> Self {
-        let Plot { file, title, caption, svg } = plot.clone();
-        Figure { file, title, caption, svg }
-    }
-}
-
 impl<'a> Page<'a> {
     /// All that is told of these results.
     pub fn new(results: &'a Results, plots: &Plots) -> Self {
         let reader = &Reader::new(results);
-        let figures = |plots: &[Plot]| plots.iter().map(Figure::of).collect::<Vec<_>>();
         let mut sections = Vec::from_iter(across::section(reader, plots));
         sections.extend(judged::sections(reader));
         sections.extend(outputs::sections(reader));
@@ -214,12 +193,12 @@ impl<'a> Page<'a> {
             tradeoffs_left_out: tradeoffs::left_out(reader, plots),
             sections,
             figures: Figures {
-                speedup: plots.speedup.iter().map(Figure::of).collect(),
-                profile: figures(&plots.profile),
-                varied: figures(&plots.varied),
-                distributions: figures(&plots.distributions),
-                control: plots.control.iter().map(Figure::of).collect(),
-                timelines: figures(&plots.timelines),
+                speedup: plots.speedup.iter().cloned().collect(),
+                profile: plots.profile.clone(),
+                varied: plots.varied.clone(),
+                distributions: plots.distributions.clone(),
+                control: plots.control.iter().cloned().collect(),
+                timelines: plots.timelines.clone(),
                 left_out: plots.left_out.clone(),
             },
             methods: methods::methods(reader),
@@ -234,7 +213,7 @@ impl<'a> Page<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
     /// Every cell in one line.
-    pub overview: Overview,
+    pub overview: Table,
     /// Whether each goal of the specification is met.
     pub goals: Vec<String>,
     /// What is best.
@@ -260,7 +239,7 @@ impl Conclusion {
 
     fn of(reader: &Reader<'_>) -> Self {
         Conclusion {
-            overview: Overview::of(reader, &|_| false),
+            overview: cells::overview_of(reader, &|_| false),
             goals: bounds::goals(reader),
             answer: answer::answer(reader),
             within: bounds::within(reader),

@@ -5,7 +5,7 @@ use crate::ui::cli::Shard;
 use crate::ui::table;
 use plan::TimeRange;
 use report::format::percent;
-use report::page::{Overview, OverviewCell, OverviewColumn};
+use report::page::{Table, TableCell, TableColumn, TableRow};
 
 /// A shard before it is measured.
 #[derive(Clone, Debug)]
@@ -19,13 +19,13 @@ pub struct PlannedShard {
 
 /// A table, and by how much the longest is longer than the shortest.
 pub(crate) fn describe_shards(shards: &[PlannedShard], width: usize) -> String {
-    let mut columns = vec![OverviewColumn::text("shard"), OverviewColumn::number("cells")];
-    columns.extend(shards.iter().any(|planned| planned.time.is_some()).then(|| OverviewColumn::text("time")));
+    let mut columns = vec![TableColumn::text("shard"), TableColumn::number("cells")];
+    columns.extend(shards.iter().any(|planned| planned.time.is_some()).then(|| TableColumn::text("time")));
     let row = |planned: &PlannedShard| {
         let texts = [Some(planned.shard.to_string()), Some(planned.cells.to_string()), planned.time.map(about)];
-        texts.into_iter().flatten().map(OverviewCell::from).collect()
+        texts.into_iter().flatten().map(TableCell::from).collect::<TableRow>()
     };
-    let overview = Overview { columns, rows: shards.iter().map(row).collect() };
+    let overview = Table::of(columns, shards.iter().map(row));
     let table = table::render(&overview, width.saturating_sub(2));
     let lines: Vec<String> = table.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect();
     format!("\nshards\n{}\n{}", lines.join("\n"), difference(shards).unwrap_or_default())

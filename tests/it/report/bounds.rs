@@ -3,7 +3,7 @@
 use experiment::{Axis, Precision};
 use judge::diagnosis::Bound;
 use judge::results::Cell;
-use report::page::Overview;
+use report::page::overview;
 use serde_json::{Value, json};
 
 use super::fixture::{Axes, Fixture, usual};
@@ -148,7 +148,7 @@ fn a_report_says_what_bounds_each_cell() {
     let bound = row("mlp", "fp32-t1").unwrap();
     assert!(matches!(bound, Bound::Memory { bytes_per_s, .. } if bytes_per_s == 10e9), "{bound:?}");
     assert_eq!(row("cnn", "bf16-t1"), None);
-    let shown = Overview::new(&fixture.results(), &|_| false);
+    let shown = overview(&fixture.results(), &|_| false);
     let column = shown.columns.iter().position(|column| column.title == "bound by").unwrap();
-    assert_eq!(shown.rows[0][column].text, "memory 83 %");
+    assert_eq!(shown.rows[0].cells[column].text, "memory 83 %");
 }

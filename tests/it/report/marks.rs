@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use judge::diff::{DiffOptions, Side, Stale, diff};
 use judge::results::Results;
-use report::diff::{Neighbours, Page};
+use report::diff::{Page, Uncompared};
 use report::{Format, MARKS, compose, with_marks};
 use statistics::random::Xoshiro256PlusPlus;
 
@@ -99,7 +99,7 @@ fn compared_between(baseline: Results, candidate: Results, found: &mut BTreeSet<
     let terms = DiffOptions { judges_unchanged: true, ..DiffOptions::default() };
     let diff = diff(&side("before", baseline), &side("after", candidate), &terms);
     let page = with_marks(|| Page { plot: None, ..Page::new(&diff, "perfrun diff") });
-    compared_in(&Page::markdown(&[page], &Neighbours::default(), "").unwrap(), found);
+    compared_in(&Page::markdown(&[page], &Uncompared::default(), "").unwrap(), found);
 }
 
 /// One experiment of three variants on several days, each variant slower or faster than on others.

@@ -1,6 +1,6 @@
 //! Pages as Markdown, short enough for a comment.
 
-use super::{Neighbours, Page, Pages};
+use super::{Page, Pages, Uncompared};
 use crate::{ReportError, fill_template};
 
 /// What a comment may have: GitHub refuses 65,536 characters, and a few are left for what is written around it.
@@ -13,10 +13,10 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub fn markdown(pages: &[Page], beside: &Neighbours, marker: &str) -> Result<String, ReportError> {
+    pub fn markdown(pages: &[Page], uncompared: &Uncompared, marker: &str) -> Result<String, ReportError> {
         let mut pages = pages.to_vec();
         loop {
-            let text = fill_template("diff.md.j2", &Pages::new(&pages, beside, marker))?;
+            let text = fill_template("diff.md.j2", &Pages::new(&pages, uncompared, marker))?;
             if text.len() <= MOST_BYTES {
                 return Ok(text);
             }

@@ -15,7 +15,7 @@ mod tables;
 use serde::Serialize;
 
 use crate::format::count;
-use crate::page::Table;
+use crate::page::{Figure, Table};
 use crate::{ReportError, fill_template};
 use base::printable::printable_line;
 use judge::diff::{Changes, Diff, Gated, Row};
@@ -54,7 +54,7 @@ pub struct Page {
     /// Cells with the same bytes and settings on both sides: `6 unchanged`.
     pub unchanged: Option<Folded>,
     /// The change of each cell's latency; nothing where none was judged.
-    pub plot: Option<Drawn>,
+    pub plot: Option<Figure>,
     /// Speed-ups against each side's own baseline, where rows could not be compared.
     pub claims: Option<Table>,
     /// How it was judged, and how to repeat it.
@@ -81,25 +81,15 @@ pub struct Sentence {
     pub text: String,
 }
 
-/// What is said beside the pages.
+/// What could not be compared, and is on no page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Neighbours {
+pub struct Uncompared {
     /// Why nothing was compared.
     pub nothing: Option<Sentence>,
     /// The last lines of a command that failed.
     pub log: String,
     /// Of experiments that one side alone has: a sentence each.
     pub alone: Vec<String>,
-}
-
-/// A figure of the page.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Drawn {
-    /// Its heading.
-    pub title: String,
-    pub caption: String,
-    /// The figure.
-    pub svg: String,
 }
 
 /// Rows that are folded away.
@@ -165,8 +155,8 @@ impl Page {
     /// # Errors
     ///
     /// A fault of the template.
-    pub fn html(pages: &[Page], beside: &Neighbours) -> Result<String, ReportError> {
-        fill_template("diff.html.j2", &Pages::new(pages, beside, ""))
+    pub fn html(pages: &[Page], uncompared: &Uncompared) -> Result<String, ReportError> {
+        fill_template("diff.html.j2", &Pages::new(pages, uncompared, ""))
     }
 }
 
@@ -188,13 +178,13 @@ struct Pages<'a> {
     marker: &'a str,
     pages: &'a [Page],
     #[serde(flatten)]
-    beside: &'a Neighbours,
+    uncompared: &'a Uncompared,
     perfrun: &'static str,
 }
 
 impl<'a> Pages<'a> {
-    fn new(pages: &'a [Page], beside: &'a Neighbours, marker: &'a str) -> Self {
-        Pages { marker, pages, beside, perfrun: env!("CARGO_PKG_VERSION") }
+    fn new(pages: &'a [Page], uncompared: &'a Uncompared, marker: &'a str) -> Self {
+        Pages { marker, pages, uncompared, perfrun: env!("CARGO_PKG_VERSION") }
     }
 }
 

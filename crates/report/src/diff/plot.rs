@@ -1,8 +1,8 @@
 //! The change of each cell's latency with its interval.
 
-use super::{Drawn, tables};
+use super::tables;
 use crate::format;
-use crate::plots::{Forest, ForestRow};
+use crate::plots::{Figure, Forest, ForestRow};
 use base::metric::{Difference, MetricReference};
 use judge::diff::{Diff, Reason, Row};
 
@@ -10,7 +10,7 @@ use judge::diff::{Diff, Reason, Row};
 const MOST_ROWS: usize = 36;
 
 /// The figure; nothing where no latency was judged.
-pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
+pub(super) fn draw(diff: &Diff) -> Option<Figure> {
     let names = tables::Names::of(diff);
     let is_drawn = |row: &&Row| row.metric == MetricReference::LATENCY && row.verdict.is_some() && row.change.is_some();
     let drawn: Vec<&Row> = diff.rows.iter().filter(is_drawn).take(MOST_ROWS).collect();
@@ -41,5 +41,5 @@ pub(super) fn draw(diff: &Diff) -> Option<Drawn> {
         "With the interval that decides; shaded: the margin of {}; filled: judged faster or slower.",
         format::percent(margin)
     );
-    Some(Drawn { title, caption, svg })
+    Some(Figure { file: "change.svg".to_owned(), title, caption, svg })
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::{facts, in_one_line, tables};
+use super::{facts, in_one_line};
 use crate::format::count;
-use crate::page::{Table, TableCell, TableRow};
+use crate::page::{Table, TableCell, TableColumn, TableRow};
 use crate::reproduction::{Checked, Reproduction};
 use crate::{ReportError, fill_template};
 use base::metric::MetricReference;
@@ -88,8 +88,8 @@ fn list_of(parts: [Option<String>; 4]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn columns() -> Vec<crate::page::TableColumn> {
-    ["claim", "there", "here", ""].map(|title| tables::column(title, false)).into()
+fn columns() -> Vec<TableColumn> {
+    ["claim", "there", "here", ""].map(TableColumn::text).into()
 }
 
 fn row(claim: &Checked) -> TableRow {

@@ -27,20 +27,16 @@ impl Names {
     }
 }
 
-pub(super) fn column(title: &str, is_numeric: bool) -> TableColumn {
-    TableColumn { title: title.to_owned(), meaning: None, is_numeric }
-}
-
 /// One line for each row.
 pub(super) fn rows(diff: &Diff, shown: &[&Row]) -> Table {
     let names = Names::of(diff);
     let columns = [
-        column("cell", false),
-        column("metric", false),
-        column(&diff.baseline.name, true),
-        column(&diff.candidate.name, true),
-        column(if diff.blocks.is_some() { "paired change" } else { "change" }, true),
-        column("verdict", false),
+        TableColumn::text("cell"),
+        TableColumn::text("metric"),
+        TableColumn::number(&diff.baseline.name),
+        TableColumn::number(&diff.candidate.name),
+        TableColumn::number(if diff.blocks.is_some() { "paired change" } else { "change" }),
+        TableColumn::text("verdict"),
     ];
     let line = |row: &&Row| {
         let [before, after] = values(row);
@@ -92,10 +88,10 @@ pub(super) fn change(of: Change) -> String {
 pub(super) fn claims(diff: &Diff) -> Option<Table> {
     let names = Names::of(diff);
     let columns = [
-        column("claim", false),
-        column(&diff.baseline.name, true),
-        column(&diff.candidate.name, true),
-        column("there", false),
+        TableColumn::text("claim"),
+        TableColumn::number(&diff.baseline.name),
+        TableColumn::number(&diff.candidate.name),
+        TableColumn::text("there"),
     ];
     let ratio = |of: &judge::diff::claims::Ratio| {
         let interval = interval(of.low, of.high);

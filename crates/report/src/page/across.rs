@@ -1,7 +1,7 @@
 //! On how many machines of a merged record each comparison holds, and what to expect on another.
 
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Figure, Reader, Section};
+use super::{Reader, Section};
 use crate::format::{p_value, ratio, speedup, verdict_word};
 use crate::plots::Plots;
 use base::wording::list;
@@ -80,6 +80,6 @@ pub(super) fn section(reader: &Reader<'_>, plots: &Plots) -> Option<Section> {
         "Latencies do not carry over to another machine; what ratio to expect there takes at least {LEAST_MACHINES_TO_PREDICT} machines."
     );
     let section = Section::new("comparisons", "across-machines", "Across machines", table.table(vec![note]));
-    let figure = plots.machines.as_ref().map(Figure::of);
+    let figure = plots.machines.clone();
     (!results.across.is_empty()).then_some(Section { figure, ..section })
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::table::TableColumn;
+use super::table::{Table, TableCell, TableColumn, Tone};
 use super::{Reader, judged, load, outputs};
 use crate::cause::conditional;
 use crate::format::{self, Column, rounded_verdict};
@@ -369,121 +369,60 @@ fn caption(reader: &Reader<'_>, cells: &[&Cell]) -> String {
     sentences.join(" ")
 }
 
-/// Every cell that is to be run in one line, the compared axis innermost: the table of the terminal. Deliberately absent:
-/// widths and alignment, which are the terminal's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overview {
-    pub columns: Vec<OverviewColumn>,
-    /// The rows, one text a column.
-    pub rows: Vec<Vec<OverviewCell>>,
+/// The table of the terminal: every cell that is to be run in one line, the compared axis innermost. `goes_on` says of a group
+/// whether it is still measured, so that what is open is no verdict yet.
+pub fn overview(results: &Results, goes_on: &dyn Fn(u32) -> bool) -> Table {
+    overview_of(&Reader::new(results), goes_on)
 }
 
-/// A text of the overview.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OverviewCell {
-    /// What is shown.
-    pub text: String,
-    /// How it is meant.
-    pub tone: Tone,
-}
-
-/// Whether a text is good or bad news.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// Neither.
-    #[default]
-    Plain,
-    /// It became better.
-    Good,
-    /// It became worse, failed or is wrong.
-    Bad,
-}
-
-impl From<String> for OverviewCell {
-    fn from(text: String) -> Self {
-        OverviewCell { text, tone: Tone::Plain }
-    }
-}
-
-/// A column of the overview.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OverviewColumn {
-    /// Heading.
-    pub title: String,
-    /// Whether it holds numbers.
-    pub is_numeric: bool,
-    /// Whether it stands however little room there is; of the others the last goes first.
-    pub is_essential: bool,
-}
-
-impl OverviewColumn {
-    /// A column of texts that always stands.
-    pub fn text(title: impl Into<String>) -> Self {
-        OverviewColumn { title: title.into(), is_numeric: false, is_essential: true }
-    }
-
-    /// A column of numbers that always stands.
-    pub fn number(title: impl Into<String>) -> Self {
-        OverviewColumn { is_numeric: true, ..Self::text(title) }
-    }
-
-    /// The same, which may fall away.
-    pub fn optional(self) -> Self {
-        OverviewColumn { is_essential: false, ..self }
-    }
-}
-
-impl Overview {
-    /// The table of results; `goes_on` says of a group whether it is still measured, so that what is open is no verdict yet.
-    pub fn new(results: &Results, goes_on: &dyn Fn(u32) -> bool) -> Self {
-        Overview::of(&Reader::new(results), goes_on)
-    }
-
-    pub(super) fn of(reader: &Reader<'_>, goes_on: &dyn Fn(u32) -> bool) -> Self {
-        let shown = Shown { reader, cells: reader.shown() };
-        let is_told = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "notes" | "outputs" | "file");
-        let (verdicts, facts): (Vec<Known>, Vec<Known>) = shown
-            .facts()
-            .into_iter()
-            .filter(is_told)
-            .partition(|fact| Some(&fact.title) == reader.against_title().as_ref());
-        let row = |(place, cell): (usize, &&Cell)| {
-            let (group, entry) = labels(reader, cell);
-            let is_measured = cell.estimate(&LATENCY).is_some();
-            let facts = facts.iter().map(|fact| match is_measured || fact.bare[place] == absence(cell) {
-                true => OverviewCell::from(fact.bare[place].clone()),
-                false => OverviewCell::default(),
-            });
-            let mut facts: Vec<OverviewCell> = facts.collect();
-            if let Some(first) = facts.first_mut().filter(|_| !is_measured && cell.failed > 0) {
-                first.tone = Tone::Bad;
-            }
-            let verdict = verdicts.first().map_or_else(String::new, |fact| fact.bare[place].clone());
-            let open = reader.against(cell).filter(|row| row.verdict.is_open() && goes_on(cell.group));
-            let verdict = match open {
-                Some(open) => format!("{}, measuring", format::ratio(open.ratio, open.interval())),
-                None if cell.outputs_differ() && verdict.is_empty() => "outputs DIFFER".to_owned(),
-                None if cell.outputs_differ() => format!("{verdict}; outputs DIFFER"),
-                None => verdict,
-            };
-            let tone = match reader.against(cell).map(|row| row.verdict) {
-                _ if cell.outputs_differ() => Tone::Bad,
-                Some(verdict) if verdict.is_improvement() => Tone::Good,
-                Some(verdict) if verdict.is_regression() => Tone::Bad,
-                _ => Tone::Plain,
-            };
-            let names = [group, entry].map(OverviewCell::from);
-            names.into_iter().chain(facts).chain([OverviewCell { text: verdict, tone }]).collect()
-        };
-        let headed = facts.iter().map(|fact| OverviewColumn {
-            title: fact.heading.clone(),
-            is_numeric: fact.is_numeric,
-            is_essential: fact.is_essential,
+pub(super) fn overview_of(reader: &Reader<'_>, goes_on: &dyn Fn(u32) -> bool) -> Table {
+    let shown = Shown { reader, cells: reader.shown() };
+    let is_told = |fact: &Known| !fact.is_empty() && !matches!(fact.title.as_str(), "notes" | "outputs" | "file");
+    let (verdicts, facts): (Vec<Known>, Vec<Known>) = shown
+        .facts()
+        .into_iter()
+        .filter(is_told)
+        .partition(|fact| Some(&fact.title) == reader.against_title().as_ref());
+    let row = |(place, cell): (usize, &&Cell)| {
+        let (group, entry) = labels(reader, cell);
+        let is_measured = cell.estimate(&LATENCY).is_some();
+        let facts = facts.iter().map(|fact| match is_measured || fact.bare[place] == absence(cell) {
+            true => TableCell::from(fact.bare[place].clone()),
+            false => TableCell::default(),
         });
-        let against = OverviewColumn::text(verdicts.first().map(|fact| fact.title.clone()).unwrap_or_default());
-        let columns = [OverviewColumn::text(""), OverviewColumn::text("")].into_iter().chain(headed).chain([against]);
-        Overview { columns: columns.collect(), rows: shown.cells.iter().enumerate().map(row).collect() }
-    }
+        let mut facts: Vec<TableCell> = facts.collect();
+        if let Some(first) = facts.first_mut().filter(|_| !is_measured && cell.failed > 0) {
+            first.tone = Tone::Bad;
+        }
+        let verdict = verdicts.first().map_or_else(String::new, |fact| fact.bare[place].clone());
+        let open = reader.against(cell).filter(|row| row.verdict.is_open() && goes_on(cell.group));
+        let verdict = match open {
+            Some(open) => format!("{}, measuring", format::ratio(open.ratio, open.interval())),
+            None if cell.outputs_differ() && verdict.is_empty() => "outputs DIFFER".to_owned(),
+            None if cell.outputs_differ() => format!("{verdict}; outputs DIFFER"),
+            None => verdict,
+        };
+        let tone = match reader.against(cell).map(|row| row.verdict) {
+            _ if cell.outputs_differ() => Tone::Bad,
+            Some(verdict) if verdict.is_improvement() => Tone::Good,
+            Some(verdict) if verdict.is_regression() => Tone::Bad,
+            _ => Tone::Plain,
+        };
+        let names = [group, entry].map(TableCell::from);
+        names
+            .into_iter()
+            .chain(facts)
+            .chain([TableCell { tone, ..TableCell::text(verdict) }])
+            .collect::<Vec<TableCell>>()
+    };
+    let headed = facts.iter().map(|fact| TableColumn {
+        is_numeric: fact.is_numeric,
+        is_optional: !fact.is_essential,
+        ..TableColumn::text(fact.heading.clone())
+    });
+    let against = TableColumn::text(verdicts.first().map(|fact| fact.title.clone()).unwrap_or_default());
+    let columns = [TableColumn::text(""), TableColumn::text("")].into_iter().chain(headed).chain([against]);
+    Table::of(columns.collect(), shown.cells.iter().enumerate().map(row))
 }
 
 /// What the rows of a group share, and what tells this cell from the others.

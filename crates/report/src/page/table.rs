@@ -14,6 +14,13 @@ pub struct Table {
     pub notes: Vec<String>,
 }
 
+impl Table {
+    /// A table without notes.
+    pub fn of(columns: Vec<TableColumn>, rows: impl IntoIterator<Item: Into<TableRow>>) -> Self {
+        Table { columns, rows: rows.into_iter().map(Into::into).collect(), notes: Vec::new() }
+    }
+}
+
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableColumn {
@@ -23,11 +30,14 @@ pub struct TableColumn {
     pub meaning: Option<String>,
     /// Whether the column holds numbers: aligned to the right, sorted by value.
     pub is_numeric: bool,
+    /// In the terminal it may fall away, where there is no room or no value; the last one first.
+    #[serde(skip)]
+    pub is_optional: bool,
 }
 
 impl TableColumn {
     pub fn text(title: impl Into<String>) -> Self {
-        TableColumn { title: title.into(), meaning: None, is_numeric: false }
+        TableColumn { title: title.into(), meaning: None, is_numeric: false, is_optional: false }
     }
 
     pub fn number(title: impl Into<String>) -> Self {
@@ -37,6 +47,11 @@ impl TableColumn {
     /// The same, with what exactly is shown.
     pub fn of(self, meaning: impl Into<String>) -> Self {
         TableColumn { meaning: Some(meaning.into()), ..self }
+    }
+
+    /// The same, which may fall away.
+    pub fn optional(self) -> Self {
+        TableColumn { is_optional: true, ..self }
     }
 }
 
@@ -55,6 +70,12 @@ impl From<Vec<TableCell>> for TableRow {
     }
 }
 
+impl FromIterator<TableCell> for TableRow {
+    fn from_iter<I: IntoIterator<Item = TableCell>>(cells: I) -> Self {
+        TableRow { anchor: None, cells: cells.into_iter().collect() }
+    }
+}
+
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TableCell {
@@ -64,6 +85,21 @@ pub struct TableCell {
     pub sort: Option<String>,
     /// Where it leads to, in HTML.
     pub link: Option<String>,
+    /// How it is meant, which the terminal has a colour for.
+    #[serde(skip)]
+    pub tone: Tone,
+}
+
+/// Whether a text is good or bad news.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Neither.
+    #[default]
+    Plain,
+    /// It became better.
+    Good,
+    /// It became worse, failed or is wrong.
+    Bad,
 }
 
 impl TableCell {
@@ -78,11 +114,11 @@ impl TableCell {
 
     /// Why there is no number: sorted after every number.
     pub fn absent(why: impl Into<String>) -> Self {
-        TableCell { text: why.into(), sort: Some(String::new()), link: None }
+        TableCell { text: why.into(), sort: Some(String::new()), ..TableCell::default() }
     }
 
     pub fn number(text: impl Into<String>, value: f64) -> Self {
-        TableCell { text: text.into(), sort: Some(format!("{value}")), link: None }
+        TableCell { text: text.into(), sort: Some(format!("{value}")), ..TableCell::default() }
     }
 
     pub fn count(number: impl Into<u64>) -> Self {

@@ -2,7 +2,7 @@
 
 use super::contest::unfit_words;
 use super::table::{Columns, TableCell, TableColumn};
-use super::{Figure, Reader, Section, Table, name_among};
+use super::{Reader, Section, Table, name_among};
 use crate::format::Column;
 use crate::mark::claimed;
 use crate::plots::Plots;
@@ -26,7 +26,7 @@ pub(super) fn sections(reader: &Reader<'_>, plots: &Plots) -> Vec<Section> {
         let place = reader.place_of(cells.iter().copied());
         let title = if place.is_empty() { "All cells".to_owned() } else { place };
         let section = Section::new("tradeoffs", &format!("trade-off-{index}"), &title, table(reader, tradeoff, &cells));
-        Section { figure: plot_of(index).map(Figure::of), ..section }
+        Section { figure: plot_of(index).cloned(), ..section }
     };
     let all = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| is_told(tradeoff));
     let mut sections: Vec<Section> = all.map(view).collect();

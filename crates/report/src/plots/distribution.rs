@@ -5,7 +5,7 @@ use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALETTE, shortened, text_width};
 use super::run_box::{PITCH, RunBox, evenly};
 use super::simplify::simplified;
-use super::{Drawn, Plot};
+use super::{Drawn, Figure};
 use crate::format::{self, Scale};
 use crate::page::{Reader, absence};
 use base::metric::{self, MetricReference};
@@ -104,7 +104,7 @@ struct Frame {
 }
 
 /// Draws one group.
-pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, file: String) -> Plot {
+pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, file: String) -> Figure {
     let rows: Vec<Row<'_>> = cells.iter().take(MOST_CELLS).map(|cell| row(drawn, of, cell)).collect();
     let title = format!("{} of {name}", capitalized(of.word()));
     let scale = format::scale(metric::LATENCY.unit, rows.iter().flat_map(|row| row.medians.iter().copied()));
@@ -129,7 +129,7 @@ pub(super) fn draw(drawn: &Drawn<'_, '_>, of: Of, cells: &[&Cell], name: &str, f
         base += row.height(most);
     }
     let caption = caption(of, &rows, cells.len(), most);
-    Plot { svg: canvas.finish(), file, title, caption }
+    Figure { svg: canvas.finish(), file, title, caption }
 }
 
 fn row<'a>(drawn: &Drawn<'_, '_>, of: Of, cell: &'a Cell) -> Row<'a> {

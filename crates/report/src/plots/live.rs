@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALETTE, shortened, text_width};
-use super::{MOST_GROUPS, Plot, groups, row_name, slug, unused};
+use super::{Figure, MOST_GROUPS, groups, row_name, slug, unused};
 use crate::format::scale;
 use crate::page::Reader;
 use base::metric::Unit;
@@ -16,8 +16,8 @@ const BOTTOM: f64 = 256.0;
 const MOST_LETTERS: usize = 24;
 
 /// A figure for each group of cells that are compared, where something is known of their memory.
-pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
-    let mut plots: Vec<Plot> = Vec::new();
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
+    let mut plots: Vec<Figure> = Vec::new();
     for group in groups(reader) {
         if plots.len() < MOST_GROUPS
             && let Some(plot) = figure(reader, &group, &plots)
@@ -28,7 +28,7 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
     plots
 }
 
-fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Plot]) -> Option<Plot> {
+fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Figure]) -> Option<Figure> {
     let known = group.iter().filter_map(|cell| Some((*cell, cell.profile.as_ref()?.memory.as_ref()?.arena.as_ref()?)));
     let rows: Vec<(&Cell, &Arena)> = known.filter(|(_, arena)| arena.live.len() > 1).take(PALETTE.len()).collect();
     let name = row_name(reader, group.first()?);
@@ -76,5 +76,5 @@ fn figure(reader: &Reader<'_>, group: &[&Cell], drawn: &[Plot]) -> Option<Plot> 
         canvas.curve(&arena.live.iter().enumerate().map(point).collect::<Vec<_>>(), color, 1.6);
     }
     let caption = "What the runtime has handed out for activations at the end of each node, in the first inference; weights are left out.".to_owned();
-    Some(Plot { svg: canvas.finish(), file: unused(drawn, &format!("memory-{}", slug(&name))), title, caption })
+    Some(Figure { svg: canvas.finish(), file: unused(drawn, &format!("memory-{}", slug(&name))), title, caption })
 }

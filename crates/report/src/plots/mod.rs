@@ -26,6 +26,9 @@ pub(crate) use forest::{Forest, Row as ForestRow};
 
 use std::cell::RefCell;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use self::distribution::Of;
 use crate::page::Reader;
 use base::metric::LATENCY;
@@ -43,33 +46,33 @@ const MOST_GROUPS: usize = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plots {
     /// Every comparison; `None` where nothing is compared.
-    pub speedup: Option<Plot>,
+    pub speedup: Option<Figure>,
     /// Every comparison over the machines that made it; `None` where there is one machine.
-    pub machines: Option<Plot>,
+    pub machines: Option<Figure>,
     /// Identical arms; `None` without a control.
-    pub control: Option<Plot>,
+    pub control: Option<Figure>,
     /// Two metrics against each other, with the index of the set of cells in what is judged.
-    pub tradeoffs: Vec<(usize, Plot)>,
+    pub tradeoffs: Vec<(usize, Figure)>,
     /// Where the time of each group's cells goes.
-    pub profile: Vec<Plot>,
+    pub profile: Vec<Figure>,
     /// Throughput over batch size and clients, latency over the rate.
-    pub varied: Vec<Plot>,
+    pub varied: Vec<Figure>,
     /// The distributions of each group.
-    pub distributions: Vec<Plot>,
+    pub distributions: Vec<Figure>,
     /// Samples over time, for the HTML report alone.
-    pub timelines: Vec<Plot>,
+    pub timelines: Vec<Figure>,
     /// Which were left out.
     pub left_out: Option<String>,
 }
 
 impl Plots {
     /// The figures of `report.md`.
-    pub(crate) fn of_first_page(&self) -> impl Iterator<Item = &Plot> {
+    pub(crate) fn of_first_page(&self) -> impl Iterator<Item = &Figure> {
         self.speedup.iter()
     }
 
     /// Every figure that can have a file of its own, in the order of the report.
-    pub fn all(&self) -> impl Iterator<Item = &Plot> {
+    pub fn all(&self) -> impl Iterator<Item = &Figure> {
         let tradeoffs = self.tradeoffs.iter().map(|(_, plot)| plot);
         self.speedup
             .iter()
@@ -82,16 +85,16 @@ impl Plots {
     }
 }
 
-/// One figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plot {
-    /// Its file name.
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Figure {
+    /// File name beside the Markdown report.
     pub file: String,
-    /// Its heading.
+    /// Heading.
     pub title: String,
     /// What is drawn, sentences; empty where the figure before says it.
     pub caption: String,
-    /// The figure.
+    /// The figure itself.
     pub svg: String,
 }
 
@@ -181,7 +184,7 @@ fn draw_distributions(drawn: &Drawn<'_, '_>, plots: &mut Plots) {
 }
 
 /// One explanation is enough for figures that read alike.
-fn explain_once(plots: &mut [Plot]) {
+fn explain_once(plots: &mut [Figure]) {
     for index in (1..plots.len()).rev() {
         if plots[..index].iter().any(|earlier| earlier.caption == plots[index].caption) {
             plots[index].caption.clear();
@@ -206,7 +209,7 @@ pub fn slug(name: &str) -> String {
 }
 
 /// `stem.svg`, with a number if another plot has that name, on file systems without upper case too.
-fn unused(drawn: &[Plot], stem: &str) -> String {
+fn unused(drawn: &[Figure], stem: &str) -> String {
     let taken = |file: &str| drawn.iter().any(|plot| plot.file.eq_ignore_ascii_case(file));
     let plain = format!("{stem}.svg");
     let numbered = (2..).map(|number| format!("{stem}-{number}.svg"));
@@ -222,7 +225,7 @@ mod tests {
         assert_eq!(slug("mlp, b1"), "mlp-b1");
         assert_eq!(slug("a/b, cuda:0"), "a-b-cuda-0");
         assert_eq!(slug("../x"), "x");
-        let plot = |file: &str| Plot {
+        let plot = |file: &str| Figure {
             file: file.to_owned(),
             title: String::new(),
             caption: String::new(),

@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
-use super::{MOST_GROUPS, Plot, groups, row_name, slug, unused};
+use super::{Figure, MOST_GROUPS, groups, row_name, slug, unused};
 use crate::format::scale;
 use crate::page::Reader;
 use base::metric::Unit;
@@ -19,11 +19,11 @@ const MOST_ROWS: usize = 24;
 const MOST_LETTERS: usize = 28;
 
 /// A figure for each set of cells that are compared.
-pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
     let mut groups: Vec<Vec<(&Cell, &Profile)>> = groups(reader).into_iter().map(profiled).collect();
     groups.retain(|group| !group.is_empty());
     let colors = Colors::of(groups.iter().flatten().map(|(_, profile)| *profile));
-    let mut plots: Vec<Plot> = Vec::new();
+    let mut plots: Vec<Figure> = Vec::new();
     for group in groups.iter().take(MOST_GROUPS) {
         let name = row_name(reader, group[0].0);
         let file = unused(&plots, &format!("operators-{}", slug(&name)));
@@ -81,7 +81,7 @@ impl Colors {
     }
 }
 
-fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: String, colors: &Colors) -> Plot {
+fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: String, colors: &Colors) -> Figure {
     let rows: Vec<(String, Vec<f64>)> = group
         .iter()
         .take(MOST_ROWS)
@@ -121,7 +121,7 @@ fn figure(reader: &Reader<'_>, group: &[(&Cell, &Profile)], name: &str, file: St
         }
     }
     let caption = "Each bar is the measured latency, divided by the profile; fused and quantised forms of an operator count as the operator.".to_owned();
-    Plot { svg: canvas.finish(), file, title, caption }
+    Figure { svg: canvas.finish(), file, title, caption }
 }
 
 fn described(name: &str, parts: &[f64], colors: &Colors) -> String {

@@ -3,7 +3,7 @@
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, TEXT, shortened};
 use super::labels::{Area, Label, place};
-use super::{Plot, slug, unused};
+use super::{Figure, slug, unused};
 use crate::format::{self, Column, shown_interval};
 use crate::page::{Reader, name_among};
 use base::metric::{Direction, MetricReference};
@@ -34,21 +34,21 @@ const ROOM: f64 = 0.03;
 const RADIUS: f64 = 4.4;
 
 /// The figures of the sets in which there is something to weigh, with the index of the set.
-pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Plot)> {
-    let mut plots: Vec<(usize, Plot)> = Vec::new();
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<(usize, Figure)> {
+    let mut plots: Vec<(usize, Figure)> = Vec::new();
     let open = reader.results.tradeoffs.iter().enumerate().filter(|(_, tradeoff)| tradeoff.is_open);
     for (index, tradeoff) in open.take(MOST_FIGURES) {
         // Of more than two metrics the first two are drawn; the places are by all of them.
         let [across, up, ref others @ ..] = tradeoff.metrics[..] else { continue };
         let cells: Vec<&Cell> = tradeoff.points.iter().filter_map(|point| reader.cell(point.cell)).collect();
         let place = reader.place_of(cells.iter().copied());
-        let drawn: Vec<Plot> = plots.iter().map(|(_, plot)| plot.clone()).collect();
+        let drawn: Vec<Figure> = plots.iter().map(|(_, plot)| plot.clone()).collect();
         let file = unused(&drawn, &format!("tradeoff-{}", slug(&place)));
         let of = if place.is_empty() { String::new() } else { format!(": {place}") };
         let title = format!("{} against {}{of}", capitalized(&across.title()), up.title());
-        let svg = Figure::new(reader, tradeoff, &cells, across, up).draw(&title).finish();
+        let svg = Scatter::new(reader, tradeoff, &cells, across, up).draw(&title).finish();
         let caption = if plots.is_empty() { caption(others) } else { String::new() };
-        plots.push((index, Plot { file, title, caption, svg }));
+        plots.push((index, Figure { file, title, caption, svg }));
     }
     plots
 }
@@ -81,7 +81,7 @@ struct Mark<'a> {
     at: (f64, f64),
 }
 
-struct Figure<'a> {
+struct Scatter<'a> {
     marks: Vec<Mark<'a>>,
     across: Scale,
     up: Scale,
@@ -131,7 +131,7 @@ impl Mark<'_> {
     }
 }
 
-impl<'a> Figure<'a> {
+impl<'a> Scatter<'a> {
     fn new(
         reader: &Reader<'_>,
         tradeoff: &'a Tradeoff,
@@ -154,7 +154,7 @@ impl<'a> Figure<'a> {
             up: *y,
             at: (LEFT + across.place(x.value), BOTTOM - up.place(y.value)),
         };
-        Figure { marks: values.iter().map(mark).collect(), across, up }
+        Scatter { marks: values.iter().map(mark).collect(), across, up }
     }
 
     fn draw(&self, title: &str) -> Canvas {

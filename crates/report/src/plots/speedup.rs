@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::forest::{Forest, Row};
-use super::{Plot, row_name};
+use super::{Figure, row_name};
 use crate::format;
 use crate::page::Reader;
 use base::metric::{Direction, MetricReference};
@@ -17,7 +17,7 @@ const MOST_ROWS: usize = 36;
 const MOST_CONTROLS: usize = 12;
 
 /// The figure of the speed-ups; `None` where nothing is judged.
-pub(super) fn draw(reader: &Reader<'_>) -> Option<Plot> {
+pub(super) fn draw(reader: &Reader<'_>) -> Option<Figure> {
     let results = reader.results;
     let comparisons: Vec<&Comparison> = results.unasked().collect();
     let has_value = |row: &&&Comparison| !row.withheld().is_some_and(Withheld::hides_the_value);
@@ -32,11 +32,11 @@ pub(super) fn draw(reader: &Reader<'_>) -> Option<Plot> {
     let caption = caption(&comparisons, rows.len());
     let axis = "left: slower, right: faster (logarithmic)";
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
-    Some(Plot { svg, file, title, caption })
+    Some(Figure { svg, file, title, caption })
 }
 
 /// The figure of each comparison on the machines that made it, and in their mean; `None` where there is one machine.
-pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
+pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Figure> {
     let (results, title) = (reader.results, "Speed-up on each machine".to_owned());
     let of_machine = |across: &AcrossMachines| {
         let group = across.path.clone();
@@ -55,11 +55,11 @@ pub(super) fn draw_machines(reader: &Reader<'_>) -> Option<Plot> {
     let (axis, margin) = ("left: slower, right: faster (logarithmic)", results.rules.margin);
     let svg = Forest { title: title.clone(), axis, margin, least: 1.06, rows }.svg();
     let caption = format!("Each machine by its own blocks, and the mean over machines; the first {MOST_ROWS} rows.");
-    (!results.across.is_empty()).then_some(Plot { svg, file: "machines.svg".to_owned(), title, caption })
+    (!results.across.is_empty()).then_some(Figure { svg, file: "machines.svg".to_owned(), title, caption })
 }
 
 /// The figure of the controls; `None` where there is none with an interval.
-pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Plot> {
+pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Figure> {
     let judged = reader.results.controls.iter().filter(|control| control.interval().is_some());
     let controls: Vec<&Control> = judged.take(MOST_CONTROLS).collect();
     let margin = controls.first()?.margin;
@@ -72,7 +72,7 @@ pub(super) fn draw_controls(reader: &Reader<'_>) -> Option<Plot> {
         "The same cell measured as two identical arms in the same blocks. Bar: the ratio with its interval; small dots: each block. Within the shaded margin of {} the two arms are equivalent, as they should be; wholly beyond it the measurement is at fault, whatever the other figures show.",
         format::percent(margin)
     );
-    Some(Plot { svg, file, title, caption })
+    Some(Figure { svg, file, title, caption })
 }
 
 fn compared(reader: &Reader<'_>, row: &Comparison) -> Option<Row> {

@@ -6,7 +6,7 @@
 use super::axis::{Axis, Spread, plain_label};
 use super::canvas::{Anchor, Canvas, Color, GREY, INK, PALE, PALETTE, shortened, text_width};
 use super::run_box::evenly;
-use super::{Drawn, Plot};
+use super::{Drawn, Figure};
 use crate::format::{self, Scale};
 use base::code::{self, Severity};
 use base::metric;
@@ -37,7 +37,7 @@ const BAND: [f64; 2] = [0.05, 0.95];
 const LATE: Color = PALETTE[4];
 
 /// The figures, the most doubtful cell first.
-pub(super) fn draw(drawn: &Drawn<'_, '_>) -> Vec<Plot> {
+pub(super) fn draw(drawn: &Drawn<'_, '_>) -> Vec<Figure> {
     chosen(drawn).into_iter().map(|cell| draw_cell(drawn, cell)).collect()
 }
 
@@ -130,7 +130,7 @@ fn tracks(drawn: &Drawn<'_, '_>, cell: &Cell) -> Vec<Track> {
     tracks.filter(|track| !track.points.is_empty()).collect()
 }
 
-fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Plot {
+fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Figure {
     let tracks = tracks(drawn, cell);
     let title = format!("Samples over time: {}", drawn.reader.path(cell.id));
     let (low, high) = range(&tracks);
@@ -169,7 +169,7 @@ fn draw_cell(drawn: &Drawn<'_, '_>, cell: &Cell) -> Plot {
     }
     let file = "timeline.svg".to_owned();
     let caption = caption(scale.unit);
-    Plot { svg: canvas.finish(), file, title, caption }
+    Figure { svg: canvas.finish(), file, title, caption }
 }
 
 /// From the smallest half percent of the counted samples to their largest percent, with room for typical warm-up.

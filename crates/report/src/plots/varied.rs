@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::axis::{Axis, Spread, WIDE, plain_label};
 use super::canvas::{Anchor, Canvas, GREY, INK, PALE, PALETTE, TEXT, shortened, text_width};
-use super::{Plot, slug, unused};
+use super::{Figure, slug, unused};
 use crate::format::{Column, amount, shown_interval};
 use crate::page::Reader;
 use crate::page::load::knees;
@@ -102,8 +102,8 @@ struct Line {
 }
 
 /// One figure for each model and device, and whatever else is varied beside it and what is compared.
-pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
-    let mut plots: Vec<Plot> = Vec::new();
+pub(super) fn draw(reader: &Reader<'_>) -> Vec<Figure> {
+    let mut plots: Vec<Figure> = Vec::new();
     let differs = |line: &Line| line.points.windows(2).any(|pair| pair[0].0 != pair[1].0);
     for varied in &VARIED {
         let figures = lines(reader, varied).into_iter().filter(|(_, lines)| lines.iter().any(differs));
@@ -114,7 +114,7 @@ pub(super) fn draw(reader: &Reader<'_>) -> Vec<Plot> {
             };
             let file = unused(&plots, slug(&format!("{}-{place}", varied.stem)).as_str());
             let svg = figure(&title, varied, &lines, bound(reader, varied));
-            plots.push(Plot { file, svg, title, caption: caption(varied, lines.len()) });
+            plots.push(Figure { file, svg, title, caption: caption(varied, lines.len()) });
         }
     }
     plots

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{Fact, Histories, Site, day, facts};
 use crate::diff::changed_words;
 use crate::history::{self, Line};
-use crate::page::{Table, TableCell, TableColumn, TableRow};
+use crate::page::{Figure, Table, TableCell, TableColumn, TableRow};
 use judge::diff::{Changes, changes};
 use judge::history::{History, PointSeen};
 
@@ -25,14 +25,6 @@ struct Section {
     title: &'static str,
     cells: Table,
     figures: Vec<Figure>,
-}
-
-#[derive(Debug, Serialize)]
-struct Figure {
-    anchor: String,
-    title: String,
-    svg: String,
-    caption: &'static str,
 }
 
 /// What every figure shows; said once below the last one.
@@ -61,17 +53,13 @@ fn section(history: &History, of: &Histories<'_>) -> Section {
     let figure = |(index, line): (usize, &Line)| {
         let course = history::course(history, &history.series[index], &line.name, Some(&link));
         let caption = if index == last { CAPTION } else { "" };
-        Figure { anchor: anchor(index), title: line.name.clone(), svg: course.svg(), caption }
+        Figure { file: anchor(index), title: line.name.clone(), svg: course.svg(), caption: caption.to_owned() }
     };
     Section {
         title: history.metric.metric.title,
         cells: cells(history, &lines, &anchor),
         figures: lines.iter().enumerate().map(figure).collect(),
     }
-}
-
-fn column(title: &str, is_numeric: bool) -> TableColumn {
-    TableColumn { title: title.to_owned(), is_numeric, meaning: None }
 }
 
 fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) -> Table {
@@ -92,11 +80,11 @@ fn cells(history: &History, lines: &[Line], anchor: &dyn Fn(usize) -> String) ->
     };
     Table {
         columns: vec![
-            column("cell", false),
-            column("oldest to newest", false),
-            column("oldest", true),
-            column("newest", true),
-            column("last change", false),
+            TableColumn::text("cell"),
+            TableColumn::text("oldest to newest"),
+            TableColumn::number("oldest"),
+            TableColumn::number("newest"),
+            TableColumn::text("last change"),
         ],
         rows: lines.iter().enumerate().map(row).collect(),
         notes: Vec::new(),
@@ -122,7 +110,7 @@ fn points(of: &Histories<'_>) -> Table {
         TableRow { anchor: None, cells }
     };
     Table {
-        columns: ["commit", "measured", "machine", "grade", "what changed"].map(|title| column(title, false)).into(),
+        columns: ["commit", "measured", "machine", "grade", "what changed"].map(TableColumn::text).into(),
         rows: (0..points.len()).rev().map(row).collect(),
         notes: Vec::new(),
     }

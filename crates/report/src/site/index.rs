@@ -13,27 +13,18 @@ pub(super) struct Page {
 }
 
 pub(super) fn page(site: &Site<'_>) -> Page {
-    let columns = [
-        ("experiment", false, None),
-        ("question", false, None),
-        ("cells", true, None),
-        ("commits", true, Some("reports that were measured")),
-        ("measured", false, None),
-        ("machine", false, None),
-        ("grade", false, Some("how quiet the machine was: A to D")),
-        ("course", false, Some("the cell that changed last, oldest to newest")),
-        ("last change", false, Some("of any cell, with the commits between which it lies")),
+    let columns = vec![
+        TableColumn::text("experiment"),
+        TableColumn::text("question"),
+        TableColumn::number("cells"),
+        TableColumn::number("commits").of("reports that were measured"),
+        TableColumn::text("measured"),
+        TableColumn::text("machine"),
+        TableColumn::text("grade").of("how quiet the machine was: A to D"),
+        TableColumn::text("course").of("the cell that changed last, oldest to newest"),
+        TableColumn::text("last change").of("of any cell, with the commits between which it lies"),
     ];
-    let column = |(title, is_numeric, meaning): (&str, bool, Option<&str>)| TableColumn {
-        title: title.to_owned(),
-        is_numeric,
-        meaning: meaning.map(str::to_owned),
-    };
-    let experiments = Table {
-        columns: columns.into_iter().map(column).collect(),
-        rows: site.experiments.iter().map(row).collect(),
-        notes: Vec::new(),
-    };
+    let experiments = Table::of(columns, site.experiments.iter().map(row));
     Page { experiments, perfrun: env!("CARGO_PKG_VERSION") }
 }
 

@@ -87,10 +87,9 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
         .collect();
     let rows = results.compared_by(MetricReference::LATENCY);
     let against: HashMap<CellId, &Comparison> = rows.map(|row| (row.cell, row)).collect();
-    let heading = |title: String, is_numeric: bool| TableColumn { title, is_numeric, meaning: None };
     let mut headings: Vec<TableColumn> =
-        columns.iter().map(|(reference, _, column)| heading(column.heading(&reference.title()), true)).collect();
-    headings.insert(headings.len().min(1), heading("against the baseline".to_owned(), false));
+        columns.iter().map(|(reference, _, column)| TableColumn::number(column.heading(&reference.title()))).collect();
+    headings.insert(headings.len().min(1), TableColumn::text("against the baseline"));
     let row = |cell: &&Cell| {
         let value = |(_, stored, column): &(MetricReference, String, Column)| match estimate(cell, stored) {
             Some(found) => TableCell::number(column.value(&found), found.value),
@@ -103,11 +102,7 @@ fn cells(results: &Results, measured: &[&Cell]) -> Table {
         let cells = std::iter::once(name).chain(latency.iter().map(value)).chain([against]);
         TableRow { anchor: None, cells: cells.chain(others.iter().map(value)).collect() }
     };
-    Table {
-        rows: measured.iter().map(row).collect(),
-        columns: std::iter::once(heading("cell".to_owned(), false)).chain(headings).collect(),
-        notes: Vec::new(),
-    }
+    Table::of(std::iter::once(TableColumn::text("cell")).chain(headings).collect(), measured.iter().map(row))
 }
 
 fn verdict(row: &Comparison) -> TableCell {

@@ -13,7 +13,7 @@ use half::f16;
 use super::constants::place;
 use super::edit::{Editor, Weight};
 use super::report::ConversionReport;
-use super::scales::quantize_channels;
+use super::scales::{UNUSUAL_WEIGHT, quantize_channels};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 
@@ -125,7 +125,7 @@ impl Tables {
             return Ok(Lookup::Kept("it does not take rows of a table"));
         }
         let Some(rows) = self.rows(editor, report, &weight.name)? else {
-            return Ok(Lookup::Kept("its weight has values that are not finite"));
+            return Ok(Lookup::Kept(UNUSUAL_WEIGHT));
         };
         let Some(scales) = editor.floats(&rows.scales).transpose()? else { return Ok(Lookup::NotConcerned) };
         let mut shape = vec![1; rank];

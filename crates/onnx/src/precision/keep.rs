@@ -11,7 +11,7 @@ use reading::nearest::{list, nearest, suggestion};
 pub struct Keep(Vec<String>);
 
 /// Why such a node stays, as reports say it.
-pub(super) const ASKED: &str = "the specification keeps it";
+pub(super) const ASKED: &str = "it is named in `keep`";
 
 impl Keep {
     /// Operators (`Softmax`, `com.microsoft.Gelu`) and names of nodes.

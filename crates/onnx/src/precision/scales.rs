@@ -29,7 +29,22 @@ pub(crate) struct Channels {
     pub(crate) scales: Vec<f32>,
 }
 
-/// Quantises symmetrically with one scale for each place along `axis`; `None` if a value is not finite.
+/// Why a weight is not quantised whose numbers no scale can tell apart.
+pub(crate) const UNUSUAL_WEIGHT: &str = "its weight has values that are not finite or beyond 1e18, or none above 1e-35";
+
+/// The largest number of which a square is one too.
+const MOST: f32 = 1e18;
+
+/// The smallest of which a 127th is a normal number.
+const LEAST: f32 = 2e-36;
+
+/// Whether a scale tells a weight's numbers apart, given the largest of each channel.
+pub(crate) fn is_usual(most: &[f32]) -> bool {
+    let most = most.iter().copied().fold(0.0, f32::max);
+    most == 0.0 || (LEAST..=MOST).contains(&most)
+}
+
+/// Quantises symmetrically with one scale for each place along `axis`; `None` where that cannot be.
 ///
 /// `largest` is the level of the largest value of a channel. A channel of zeros has scale 1.
 pub(crate) fn quantize_channels(values: &[f32], shape: &[u64], axis: usize, largest: u8) -> Option<Channels> {
@@ -47,7 +62,7 @@ pub(crate) fn quantize_channels_above(
     let channels = *shape.get(axis)? as usize;
     let inner = shape[axis + 1..].iter().product::<u64>() as usize;
     let rows = Rows { channels, length: if inner == 1 { channels } else { inner }, is_mixed: inner == 1 };
-    let most = rows.most(values)?;
+    let most = rows.most(values).filter(|most| is_usual(most))?;
     let mut scales: Vec<f32> = most.iter().map(|most| scale_of(*most / f32::from(largest))).collect();
     scales.iter_mut().zip(least).for_each(|(scale, least)| *scale = scale.max(*least));
     Some(Channels { values: rows.levels(values, &scales, largest), scales })

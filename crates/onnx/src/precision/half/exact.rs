@@ -184,7 +184,7 @@ struct Walk<'a> {
     makers: HashMap<&'a str, usize>,
     weights: HashMap<&'a str, &'a TensorProto>,
     inputs: HashSet<&'a str>,
-    /// Of values that have the same numbers but for their signs, the first.
+    /// Of values that have the same numbers but for their signs and a factor, the first.
     same: HashMap<&'a str, &'a str>,
 }
 
@@ -313,7 +313,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first value that has the same numbers but for their signs.
+    /// The first value that has the same numbers but for their signs and a factor.
     fn numbers<'n>(&'n self, name: &'n str) -> &'n str {
         self.same.get(name).copied().unwrap_or(name)
     }
@@ -368,17 +368,39 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Of values that have the same numbers but for their signs, the first: exporters write a difference twice where it is
-/// squared.
+/// Of values that have the same numbers but for their signs and a factor, the first: exporters write a difference twice where it
+/// is squared.
 fn same(graph: &GraphProto) -> HashMap<&str, &str> {
     let mut same: HashMap<&str, &str> = HashMap::new();
-    let mut made = HashMap::new();
+    // Exporters write a number once for each node that reads it.
+    let mut numbers = HashMap::new();
+    for weight in graph.initializer.iter().filter(|weight| weight.elements().is_ok_and(|count| count == 1)) {
+        let nameless = format!("{:?}", TensorProto { name: None, ..weight.clone() });
+        let first = *numbers.entry(nameless).or_insert(weight.name());
+        if first != weight.name() {
+            same.insert(weight.name(), first);
+        }
+    }
+    let constants = graph.node.iter().filter(|node| node.op_type() == "Constant");
+    let one = constants.filter(|node| constant(node).is_some_and(|tensor| tensor.elements().is_ok_and(|it| it == 1)));
+    let single: HashSet<&str> =
+        numbers.values().copied().chain(one.flat_map(|node| node.output.iter().map(String::as_str))).collect();
+    let (mut made, mut bounded) = (HashMap::new(), HashMap::new());
     for node in graph.node.iter().filter(|node| node.is_standard()) {
         let [output] = &node.output[..] else { continue };
         let read = node.input.iter().map(String::as_str);
         let read: Vec<&str> = read.map(|name| same.get(name).copied().unwrap_or(name)).collect();
         let first = match node.op_type() {
             "Abs" | "Identity" | "Neg" => read.first().copied(),
+            "Div" | "Mul" if read.get(1).is_some_and(|it| single.contains(it)) => read.first().copied(),
+            "Mul" if read.first().is_some_and(|it| single.contains(it)) => read.get(1).copied(),
+            // As large as its argument at most: `x sigmoid(x)`.
+            "Mul" if read.len() == 2 && bounded.get(read[1]) == Some(&read[0]) => Some(read[0]),
+            "Mul" if read.len() == 2 && bounded.get(read[0]) == Some(&read[1]) => Some(read[1]),
+            "HardSigmoid" | "Sigmoid" | "Sign" | "Softsign" | "Tanh" => {
+                bounded.extend(read.first().map(|of| (output.as_str(), *of)));
+                None
+            }
             operator @ ("Add" | "Div" | "Mul" | "ReduceMean" | "Sub") => {
                 let key = (operator, read, format!("{:?}", node.attribute));
                 Some(*made.entry(key).or_insert(output.as_str()))

@@ -117,8 +117,27 @@ const UNSAFE: &[&str] = &[
 ];
 
 /// What continues a computation that grew: the mean of squares of a layer norm, say, is as large as the squares.
-const CONTINUES: &[&str] =
-    &["Add", "Div", "Log", "Mul", "Neg", "ReduceMean", "ReduceSum", "Reciprocal", "Sqrt", "Sub", "Sum"];
+const CONTINUES: &[&str] = &[
+    "Abs",
+    "Add",
+    "Clip",
+    "Div",
+    "LeakyRelu",
+    "Log",
+    "Max",
+    "Min",
+    "Mul",
+    "Neg",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceSum",
+    "Reciprocal",
+    "Relu",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "Where",
+];
 
 /// What brings such a computation back into range.
 const RETURNS: &[&str] = &[
@@ -192,7 +211,8 @@ pub(super) fn masks(node: &NodeProto) -> bool {
 
 /// Whether a node is unsafe in half precision.
 pub(super) fn is_unsafe(node: &NodeProto) -> bool {
-    UNSAFE.contains(&node.op_type()) || is_square(node)
+    let has_large_factor = || ["alpha", "beta"].iter().any(|name| node.float(name).is_some_and(|it| it.abs() > 3000.0));
+    UNSAFE.contains(&node.op_type()) || is_square(node) || (node.op_type() == "Gemm" && has_large_factor())
 }
 
 /// Whether it is a square that is written as a product.

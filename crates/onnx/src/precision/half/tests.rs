@@ -177,7 +177,7 @@ fn keep_and_the_standard_are_obeyed_and_named() {
     let nodes = vec![node("MatMul", &["x", "w"], "a"), node("Softmax", &["a"], "y")];
     let kept = HalfSettings { keep: Keep::new(&["Softmax".to_owned()]), ..settings(Half::Fp16, ProviderClass::Cuda) };
     let conversion = convert(model(nodes.clone(), vec![weight("w", 0.5)]), &kept).unwrap();
-    assert_eq!(conversion.report.kept[0].reason, "the specification keeps it");
+    assert_eq!(conversion.report.kept[0].reason, "it is named in `keep`");
     assert_eq!(lines(&conversion).last().unwrap(), "Softmax(a_fp32) -> y");
 
     let convolution = vec![node("GlobalAveragePool", &["x"], "a"), node("MatMul", &["a", "w"], "y")];
@@ -483,7 +483,6 @@ fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back()
     let expected = ["MatMul(x, w) -> a", "Relu(a) -> b", "Mul(b, large) -> c", "Cast<float16>(c) -> c_fp16"];
     assert_eq!(of("large").unwrap()[..4], expected);
     assert!(of("v").is_err(), "all of it stays");
-    // A small number that is added moves nothing.
     let epsilon =
         vec![node("MatMul", &["x", "v"], "a"), node("Add", &["a", "e"], "b"), node("MatMul", &["b", "v"], "y")];
     let model = model(epsilon, vec![weight("v", 0.5), weight("e", 1e-12)]);
@@ -494,9 +493,8 @@ fn weights_that_are_too_small_stay_and_what_follows_until_the_numbers_are_back()
 
 #[test]
 fn weights_in_blocks_are_why_their_nodes_stay() {
-    let size = AttributeProto::of_int("block_size", 32);
-    let mut product = NodeProto::of("MatMulNBits", "", &["x", "w"], &["y"], vec![size]);
-    product.domain = Some("com.microsoft".to_owned());
+    let product = NodeProto::of("MatMulNBits", "", &["x", "w"], &["y"], vec![AttributeProto::of_int("block_size", 32)]);
+    let product = NodeProto { domain: Some("com.microsoft".to_owned()), ..product };
     let refused = convert(model(vec![product], vec![]), &settings(Half::Fp16, ProviderClass::Cuda)).unwrap_err();
     assert!(refused.to_string().contains("its weights are int4 in blocks of 32 already"), "{refused}");
 }

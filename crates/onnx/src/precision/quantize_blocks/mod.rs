@@ -25,6 +25,7 @@ use super::keep::{ASKED, Keep};
 use super::product::{Product, RightOperand, times, transposed};
 use super::quantize_dynamic::{MICROSOFT, keep_inner, refuse_quantized};
 use super::report::{Conversion, ConversionError, ConversionReport};
+use super::scales::{UNUSUAL_WEIGHT, is_usual};
 use crate::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 use block::Blocks;
@@ -154,7 +155,7 @@ impl Work {
         if self.tables.contains(&operand.weight.name) {
             return Ok(Err("its weight is an embedding too, and would be stored twice"));
         }
-        let Some(weight) = self.weight(&operand)? else { return Ok(Err("its weight has values that are not finite")) };
+        let Some(weight) = self.weight(&operand)? else { return Ok(Err(UNUSUAL_WEIGHT)) };
         let left = product.left_operand(&mut self.editor);
         let scales = times(&mut self.editor, &weight.scales, product.alpha);
         let mut attributes = vec![
@@ -181,7 +182,8 @@ impl Work {
         let name = &operand.weight.name;
         let [rows, columns] = operand.shape;
         let Some(mut values) = self.editor.floats(name).transpose()? else { return Ok(None) };
-        if values.iter().any(|value| !value.is_finite()) {
+        let most = values.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+        if !values.iter().all(|value| value.is_finite()) || !is_usual(&[most]) {
             return Ok(None);
         }
         if !operand.weight.is_transposed {

@@ -4,7 +4,7 @@
 //! Deliberately absent: signed weights, for which ONNX Runtime has no fast kernel.
 
 use super::{Outcome, Work, rescale};
-use crate::precision::scales::quantize_channels;
+use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_channels};
 use crate::proto::{NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 
@@ -39,7 +39,7 @@ impl Work {
             return Outcome::kept("its weight is not a float32 kernel");
         };
         let Some(channels) = quantize_channels(&values, &form.shape, 0, self.options.largest()) else {
-            return Outcome::kept("its weight has values that are not finite");
+            return Outcome::kept(UNUSUAL_WEIGHT);
         };
         self.report.weights.converted += values.len() as u64;
         let levels = channels.values.iter().map(|level| (i16::from(*level) + i16::from(MIDDLE)) as u8).collect();

@@ -278,6 +278,7 @@ fn rescale(editor: &mut Editor, label: &str, integers: &str, scales: [&str; 2], 
 pub(super) mod tests {
     use super::*;
     use crate::ElementType;
+    use crate::precision::scales::UNUSUAL_WEIGHT;
     use crate::proto::{TensorProto, ValueInfoProto};
 
     /// A model of these nodes that gives `y`.
@@ -372,7 +373,9 @@ pub(super) mod tests {
         let cases = [
             (TensorProto::of_bytes("w", &ElementType::Float16, &[1, 1], vec![0, 60]), "its weight is not float32"),
             (TensorProto::of_floats("w", &[1, 1, 1], &[1.0]), "its weight does not have two dimensions"),
-            (TensorProto::of_floats("w", &[1, 1], &[f32::NAN]), "its weight has values that are not finite"),
+            (TensorProto::of_floats("w", &[1, 1], &[f32::NAN]), UNUSUAL_WEIGHT),
+            (TensorProto::of_floats("w", &[1, 1], &[3e38]), UNUSUAL_WEIGHT),
+            (TensorProto::of_floats("w", &[1, 1], &[1e-40]), UNUSUAL_WEIGHT),
         ];
         for (weight, reason) in cases {
             let problem = quantize_dynamic(model(vec![mat_mul("x", "w", "y")], vec![weight]), &Default::default());

@@ -9,7 +9,7 @@ use crate::TensorError;
 use crate::precision::edit::Weight;
 use crate::precision::embedding::Stored;
 use crate::precision::product::{Product, RightOperand, times, transposed, turn};
-use crate::precision::scales::quantize_channels;
+use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_channels};
 use crate::proto::NodeProto;
 
 impl Work {
@@ -20,7 +20,7 @@ impl Work {
             Err(reason) => return Outcome::kept(reason),
         };
         let Some(weight) = self.weight(&operand)? else {
-            return Outcome::kept("its weight has values that are not finite");
+            return Outcome::kept(UNUSUAL_WEIGHT);
         };
         let left = product.left_operand(&mut self.editor);
         let activation = self.activation(&left);

@@ -9,7 +9,7 @@ use super::{MICROSOFT, Outcome, Work};
 use crate::precision::edit::Weight;
 use crate::precision::embedding::Stored;
 use crate::precision::product::transposed;
-use crate::precision::scales::quantize_channels;
+use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_channels};
 use crate::proto::{NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 
@@ -39,7 +39,7 @@ impl Work {
         inputs.resize(SHARED_INPUTS, String::new());
         for (index, weight) in places.iter().enumerate() {
             let Some([values, scales, zero_points]) = self.gates(weight)? else {
-                return Outcome::kept("its weight has values that are not finite");
+                return Outcome::kept(UNUSUAL_WEIGHT);
             };
             inputs[index + 1] = values;
             inputs.extend([scales, zero_points]);

@@ -10,7 +10,7 @@ use super::plan::Role;
 use super::rewrite::{StoredWeight, Work};
 use crate::precision::edit::{Editor, Weight};
 use crate::precision::product::{Product, transposed, turn};
-use crate::precision::scales::{quantize_bias, quantize_channels_above};
+use crate::precision::scales::{UNUSUAL_WEIGHT, quantize_bias, quantize_channels_above};
 use crate::proto::{AttributeProto, NodeProto, TensorProto};
 use crate::{ElementType, TensorError};
 
@@ -65,7 +65,7 @@ impl Work<'_> {
         let values = bias.as_ref().map(|(_, values)| values.as_slice()).unwrap_or_default();
         let least: Vec<f32> = values.iter().map(|value| value.abs() / (LARGEST_BIAS * activation * alpha)).collect();
         let Some(stored) = self.stored(&weight, axis, alpha, &least)? else {
-            return Ok(Err("its weight has values that are not finite"));
+            return Ok(Err(UNUSUAL_WEIGHT));
         };
         node.input.truncate(2);
         node.input[1].clone_from(&stored.value);

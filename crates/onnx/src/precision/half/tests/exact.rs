@@ -91,11 +91,28 @@ fn a_square_is_one_under_another_name() {
     expect(squared(twice), weights(), &["Mul(d_fp32, e_fp32) -> q", "Sqrt(q) -> r"]);
     let magnitude = vec![node("Abs", &["h"], "d"), node("Mul", &["h", "d"], "q")];
     expect(squared(magnitude), weights(), &["Mul(h_fp32, d_fp32) -> q", "Sqrt(q) -> r"]);
+    let scaled = vec![node("Mul", &["h", "k"], "d"), node("Mul", &["h", "d"], "q")];
+    let with_number = || [weights(), vec![number("k", 2.0)]].concat();
+    expect(squared(scaled), with_number(), &["Mul(h_fp32, d_fp32) -> q", "Sqrt(q) -> r"]);
+    let gated = vec![node("Sigmoid", &["h"], "s"), node("Mul", &["h", "s"], "d"), node("Mul", &["d", "h"], "q")];
+    expect(squared(gated), weights(), &["Mul(d_fp32, h_fp32) -> q", "Sqrt(q) -> r"]);
+    let bounded = vec![node("Mul", &["h", "h"], "d"), node("Relu", &["d"], "q")];
+    expect(squared(bounded), weights(), &["Mul(h_fp32, h_fp32) -> d", "Relu(d) -> q", "Sqrt(q) -> r"]);
     let product = vec![node("Transpose", &["h"], "d"), node("MatMul", &["h", "d"], "q")];
     expect(squared(product), weights(), &["MatMul(h_fp32, d_fp32) -> q", "Sqrt(q) -> r"]);
     // Two parts of one product are two values, as queries and keys are.
     let parts = NodeProto::of("Split", "split", &["h"], &["d", "e"], vec![]);
     expect(squared(vec![parts, node("Mul", &["d", "e"], "q")]), weights(), &["Mul(d, e) -> q", "Sqrt(q) -> r"]);
+}
+
+#[test]
+fn a_gemm_with_a_large_factor_gives_float32() {
+    let nodes = |alpha: f32| {
+        let product = NodeProto::of("Gemm", "", &["x", "w"], &["a"], vec![AttributeProto::of_float("alpha", alpha)]);
+        vec![node("MatMul", &["x", "w"], "h"), product, node("Div", &["a", "k"], "b"), node("MatMul", &["b", "w"], "y")]
+    };
+    let weights = || vec![weight("w", 0.5), number("k", 1e6)];
+    expect(nodes(1e6), weights(), &["Gemm(x, w) -> a", "Div(a, k) -> b"]);
 }
 
 #[test]

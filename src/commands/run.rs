@@ -33,9 +33,13 @@ pub(super) fn run(arguments: &RunArgs, ui: &Ui) -> Result<ExitCode, Error> {
     Scratch::remove_left(&runtime::cache_folder());
     let mut paths = arguments.specs.clone();
     match &arguments.resume {
-        // A file behind `--resume` is a specification, and its newest record is meant.
+        // A specification, of which the newest record is meant, or a record by its name.
         Some(Some(file)) if file.is_file() => paths.push(file.clone()),
-        Some(Some(folder)) if paths.is_empty() => return resume(folder, arguments, &super::interrupts()?, ui),
+        Some(Some(folder)) if paths.is_empty() => {
+            let named = || ProjectRoot::here().ok()?.record(folder.to_str()?);
+            let folder = if folder.is_dir() { folder.clone() } else { named().unwrap_or_else(|| folder.clone()) };
+            return resume(&folder, arguments, &super::interrupts()?, ui);
+        }
         Some(Some(folder)) => {
             let message = format!("--resume {} cannot be combined with a specification", folder.display());
             return Err(Error::refused(message, "give the record, or the specification to resume its newest record"));
@@ -205,7 +209,9 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
 /// Whether runs are missing, or failed.
 fn can_go_on(record: &Record) -> bool {
     let manifest = &record.manifest;
-    !manifest.findings.complete || manifest.is_of_run() && !manifest.quick && !record.failed_groups().is_empty()
+    let lacks_accuracy = || manifest.accuracy().iter().any(|known| known.problem.is_some());
+    let failed = || !record.failed_groups().is_empty() || lacks_accuracy();
+    !manifest.findings.complete || manifest.is_of_run() && !manifest.quick && failed()
 }
 
 /// There is something left to measure.

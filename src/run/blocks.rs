@@ -13,7 +13,7 @@ use super::schedule::{self, Placed, Turn};
 use super::session::{RunError, Session};
 use crate::run::event::Event;
 use base::metric;
-use device::Neighbours;
+use device::OtherWorkers;
 use experiment::Retake;
 use plan::Cell;
 use record::{Arm, Outcome, StoreError, StoredRun};
@@ -59,8 +59,12 @@ fn is_taken_again(job: &Job, run: &StoredRun) -> bool {
 }
 
 /// Whether others may be at work meanwhile: what they hide is unknown in every run of such a cell, or some would have it.
-fn neighbours(job: &Job, turn: Turn) -> Neighbours {
-    if job.together().contains(&job.cell(turn.cell).device()) { Neighbours::OnOtherDevices } else { Neighbours::None }
+fn other_workers(job: &Job, turn: Turn) -> OtherWorkers {
+    if job.together().contains(&job.cell(turn.cell).device()) {
+        OtherWorkers::OnOtherDevices
+    } else {
+        OtherWorkers::None
+    }
 }
 
 /// The next run of a lane that starts a worker; those before it that start none get their outcome.
@@ -71,7 +75,7 @@ fn next(
 ) -> Result<Option<(OneRun, Start)>, RunError> {
     while let Some((position, turn)) = left.pop_front() {
         session.go_on()?;
-        let run = OneRun::new(job, turn, position, neighbours(job, turn));
+        let run = OneRun::new(job, turn, position, other_workers(job, turn));
         if job.is_arm_given_up(&run.cell, run.turn.arm) {
             finish(job, not_run(job, position, turn), session)?;
             continue;
@@ -110,14 +114,14 @@ pub(super) struct OneRun {
     turn: Turn,
     position: u32,
     load: Option<LoadOfRun>,
-    neighbours: Neighbours,
+    other_workers: OtherWorkers,
 }
 
 impl OneRun {
-    pub(super) fn new(job: &Job, turn: Turn, position: u32, neighbours: Neighbours) -> Self {
+    pub(super) fn new(job: &Job, turn: Turn, position: u32, other_workers: OtherWorkers) -> Self {
         let cell = *job.cell(turn.cell);
         let load = job.load_of_run(&cell, turn.run);
-        OneRun { cell, turn, position, load, neighbours }
+        OneRun { cell, turn, position, load, other_workers }
     }
 
     /// How its worker is started.
@@ -134,7 +138,7 @@ impl OneRun {
         let measure = job.measure();
         let request = job.request(cell, turn.arm, turn.run);
         let plan = RunPlan {
-            request: if self.neighbours == Neighbours::None { request } else { request.beside_others() },
+            request: if self.other_workers == OtherWorkers::None { request } else { request.beside_others() },
             warmup: measure.warmup,
             at_least: job.least_warmup(cell),
             iterations: job.iterations(cell),
@@ -144,13 +148,13 @@ impl OneRun {
             outputs: None,
         };
         let launch = session.launch(job, cell, turn.arm, turn.run);
-        Ok(Start { launch, plan, watch: job.watch(cell, self.neighbours) })
+        Ok(Start { launch, plan, watch: job.watch(cell, self.other_workers) })
     }
 
     /// What is stored of it.
     pub(super) fn store(self, job: &Job, mut worker: WorkerRun) -> StoredRun {
-        let OneRun { cell, turn, position, load, neighbours } = self;
-        if neighbours == Neighbours::OnOtherDevices {
+        let OneRun { cell, turn, position, load, other_workers } = self;
+        if other_workers == OtherWorkers::OnOtherDevices {
             // What others used cannot be told while workers are alive, and who waits for a processor is not told by worker.
             for metric in [metric::OTHER_CPU, metric::PRESSURE_CPU, metric::PRESSURE_MEMORY, metric::PRESSURE_IO] {
                 worker.data.metrics.remove(metric.name);

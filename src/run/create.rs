@@ -185,13 +185,13 @@ pub(crate) fn check_format(record: &Record) -> Result<(), PrepareError> {
     if format == FORMAT { Ok(()) } else { Err(PrepareError::Earlier { record: record.folder.clone(), format }) }
 }
 
-/// Takes up an unfinished record in a new session, or a complete one for the groups in which something failed.
+/// Takes up an unfinished record in a new session, or what failed in a complete one, in another record.
 ///
 /// # Errors
 ///
 /// When machine, library or a model file is not the one that the record began with, or the record cannot be written.
 pub(crate) fn resume(
-    (mut record, hold): (Record, Hold),
+    (mut record, mut hold): (Record, Hold),
     libraries: &Libraries,
     session: Session,
     executable: PathBuf,
@@ -209,8 +209,10 @@ pub(crate) fn resume(
         return Err(PrepareError::Changed { record: record.folder, what: CORES.to_owned() });
     }
     if record.manifest.findings.complete {
-        let groups = record.failed_groups();
-        record = record.reopen(&groups, session)?;
+        let place = ProjectRoot::of(&record.folder)?;
+        let folder = place.new_record(&experiment.name, &record::now())?;
+        record = record.again(&folder, &record.failed_groups(), session, &local)?;
+        hold = Hold::take(&folder)?;
     } else {
         let first_block = record.manifest.findings.sessions.last().map_or(0, |last| last.first_block);
         record.begin_session(Session { first_block, ..session })?;

@@ -15,6 +15,7 @@ use statistics::steady::LateWarmup;
 use statistics::stopping::precision_reached;
 use worker::WorkerRun;
 use worker::backend::{Failure, FailureKind};
+use worker::exit::NO_REASON;
 use worker::measure::warm::WarmupStatus;
 
 /// Where a run stands in the record.
@@ -54,6 +55,10 @@ pub(crate) fn store_run(slot: Slot, worker: WorkerRun, stop: Option<Stop>, batch
         // What it said itself.
         Some(last) if failure.kind == FailureKind::Command => {
             Failure::new(failure.kind, format!("{}: {}", failure.message, printable_line(last)))
+        }
+        Some(last) if failure.message.ends_with(NO_REASON) => {
+            let message = failure.message.replace(NO_REASON, &format!(": {}", printable_line(last)));
+            Failure { message, ..failure }
         }
         _ => failure,
     });

@@ -10,7 +10,7 @@ use super::session::{RunError, Session};
 use super::{Job, blocks};
 use base::metric;
 use base::quantity::Nanos;
-use device::Neighbours;
+use device::OtherWorkers;
 use plan::Cell;
 use record::{Arm, Outcome, StoredRun};
 use worker::backend::Failure;
@@ -131,7 +131,7 @@ impl<'a> LiveWorkers<'a> {
             return Ok(());
         }
         // What two draw at the same time is nobody's.
-        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, Neighbours::Waiting)).flatten();
+        let watch = (self.pace == Pace::InTurn).then(|| job.watch(&cell, OtherWorkers::Waiting)).flatten();
         let worker = session.start_worker(session.launch(job, &cell, turn.arm, turn.run), watch);
         let progress = Progress::new(job.measure().stop);
         let mut member = Member { position, turn, cell, worker, progress, failure: None };

@@ -10,7 +10,7 @@ use super::need::DecidedGroups;
 use super::pilot::PilotSamples;
 use super::schedule::Turn;
 use base::quantity::Nanos;
-use device::{Gpu, Monitors, Neighbours, Watch};
+use device::{Gpu, Monitors, OtherWorkers, Watch};
 use experiment::{
     BATCH, Cache, Device, DeviceIndex, Experiment, InputPoint, Measure, ModelIndex, Runtime, RuntimeIndex, Variant,
     VariantIndex, Warmup,
@@ -344,8 +344,8 @@ impl Job {
     }
 
     /// Looks at the device of a cell and at the processors from now on, for a run; `None` where nothing can be seen.
-    pub(super) fn watch(&self, cell: &Cell, neighbours: Neighbours) -> Option<Watch> {
-        Watch::start(self.gpu_of(cell), self.monitors.packages(), neighbours)
+    pub(super) fn watch(&self, cell: &Cell, other_workers: OtherWorkers) -> Option<Watch> {
+        Watch::start(self.gpu_of(cell), self.monitors.packages(), other_workers)
     }
 
     /// The GPU of a cell, if somebody tells of it.
@@ -385,6 +385,17 @@ impl Job {
     /// The time that all of it may take. What failed is measured again in as many blocks as the rest, whatever they take.
     pub(super) fn budget(&self) -> Option<Nanos> {
         self.experiment().budget.filter(|_| self.first_block() == 0)
+    }
+
+    /// Whether there may be no time for all cells. Both sides of a diff are never divided.
+    pub(super) fn is_limited(&self) -> bool {
+        self.budget().is_some() && !self.plan().product.is_of_pairs
+    }
+
+    /// The cells in the order of their rehearsal: the first questions first where there may be no time for all.
+    pub(super) fn cells_to_rehearse(&self) -> Vec<usize> {
+        let plan = self.plan();
+        if self.is_limited() { plan.by_question() } else { plan.runnable().map(|(index, _)| index).collect() }
     }
 
     /// What is added to the number of a run for that of its block.

@@ -15,7 +15,7 @@ use crate::run::event::Event;
 use base::machine::kernel::Kernel;
 use base::machine::probe::cooldown;
 use base::quantity::Nanos;
-use device::{Neighbours, Watch};
+use device::{OtherWorkers, Watch};
 use experiment::Stdout;
 use plan::{Cell, RandomStream, most_time_of_run};
 use record::{Arm, StoreError, StoredRun};
@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
             Some(failure) => Ok(WorkerRun::failed(failure)),
             None => {
                 // Nothing that a rehearsal does is told, so nobody looks at it.
-                let watch = plan.stop.and_then(|_| job.watch(cell, Neighbours::None));
+                let watch = plan.stop.and_then(|_| job.watch(cell, OtherWorkers::None));
                 self.run(&self.launch(job, cell, arm, run), plan, watch)
             }
         }

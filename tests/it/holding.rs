@@ -162,6 +162,11 @@ const NEEDS_A_FILE: &str = "backend: mock\nmodels: [a, b]\nvariants: [x, { name:
                             matrix: { exclude: [{ model: a, variant: y }] }\ncompare: { aa: off }\nruns: 6\n\
                             measure: { warmup: { mode: samples, count: 5 }, stop: { mode: samples, count: 20 } }\n";
 
+fn newest(place: &Workplace) -> Record {
+    let records = fs::read_dir(place.path(".perfrun/records/x")).unwrap().map(|entry| entry.unwrap().path());
+    Record::open(&records.max().unwrap()).unwrap()
+}
+
 #[test]
 fn what_failed_is_measured_again_with_what_it_is_compared_with() {
     let place = Workplace::with_spec(NEEDS_A_FILE);
@@ -169,18 +174,19 @@ fn what_failed_is_measured_again_with_what_it_is_compared_with() {
     let failed = place.run(&["x.yaml"]).expect_code(3);
     assert!(failed.stderr.contains("measure what failed again: perfrun run --resume .perfrun/records/x/"));
     let before = place.record("x");
-    let folder = before.folder.to_str().unwrap();
     // It fails once more: nothing is lost.
-    place.run(&["run", "--resume", folder]).expect_code(3);
+    let name = before.folder.file_name().unwrap().to_str().unwrap();
+    place.run(&["run", "--resume", name]).expect_code(3);
     place.write("there", "");
     let again = place.run(&["x.yaml", "--resume"]).expect_code(0);
     assert!(
-        again.stderr.contains("resuming   what failed, with what it is compared with; keeping 6 runs"),
+        again.stderr.contains("resuming   what failed, with what it is compared with, as another record;"),
         "{}",
         again.stderr
     );
-    let after = place.record("x");
-    assert_eq!(after.folder, before.folder);
+    let after = newest(&place);
+    assert_ne!(after.folder, before.folder);
+    assert_eq!(Record::open(&before.folder).unwrap().runs.len(), before.runs.len(), "nothing is lost");
     let of = |record: &Record, cell: usize| {
         let id = record.manifest.plan.cells[cell].id;
         let runs = record.runs.iter().filter(|run| run.cell == id && run.arm != Arm::Pilot);
@@ -201,6 +207,18 @@ fn what_failed_is_measured_again_with_what_it_is_compared_with() {
         report.contains("slower") && place.read("reports/x/report.html").contains("Measured again from "),
         "{report}"
     );
-    let refused = place.run(&["run", "--resume", folder]).expect_code(2);
+    let refused = place.run(&["run", "--resume", after.folder.to_str().unwrap()]).expect_code(2);
     assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
+}
+
+#[test]
+fn where_every_group_failed_everything_is_measured_again() {
+    let place = Workplace::with_spec(
+        &NEEDS_A_FILE.replace("[a, b]", "[b]").replace("matrix: { exclude: [{ model: a, variant: y }] }\n", ""),
+    );
+    place.write("needs-a-file.sh", "test -e there || exit 7\nexec \"$@\"\n");
+    place.run(&["x.yaml"]).expect_code(3);
+    place.write("there", "");
+    place.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(newest(&place).runs.iter().all(|run| run.outcome == record::Outcome::Completed));
 }

@@ -1,15 +1,14 @@
-//! A complete record goes on: what failed in it is measured again, with what it is compared with.
-//!
-//! Whoever is killed on the way leaves a record that is complete still, or one that `--resume` goes on with.
+//! A complete record in which something failed goes on as another one: what failed is measured again, with what it is compared
+//! with, and the rest is taken over. The first one stays as it is.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use super::archive::TABLES;
-use super::findings;
-use super::found::{Compared, Rates, Rehearsed, Scored, Searched};
+use serde_json::Value;
+
+use super::found::{Compared, Rates, Searched};
 use super::journal::{self, Outcome, StoredRun};
-use super::profiled::Profiled;
-use super::{Disk, RealDisk, Record, Session, StoreError};
+use super::{LocalPaths, Manifest, Record, Session, StoreError, read_versioned, write_whole};
 
 impl Record {
     /// The groups of cells that failed, and of those that had to be left out because others failed.
@@ -19,53 +18,52 @@ impl Record {
             self.runs.iter().filter(|run| run.outcome == Outcome::Failed).map(|run| run.cell).collect();
         let of_runs = plan.cells.iter().filter(|cell| ids.contains(&cell.id)).map(|cell| cell.group);
         let left_out = self.manifest.findings.rehearsal.iter().flat_map(|found| &found.too_large);
-        let unscored = self.manifest.accuracy().iter().filter(|known| known.problem.is_some());
-        let indices = left_out.map(|known| known.cell).chain(unscored.map(|known| known.cell));
-        of_runs.chain(indices.map(|cell| plan.cells[cell as usize].group)).collect()
+        of_runs.chain(left_out.filter_map(|known| Some(plan.cells.get(known.cell as usize)?.group))).collect()
     }
 
-    /// Makes a complete record one in which these groups are still to be measured, in a session that begins with it. Their blocks
-    /// get numbers that no other run has: runs of two sessions are of no common block.
+    /// Begins another record in a folder that was made for it, in which these groups are still to be measured. Their blocks get
+    /// numbers that no other run has: runs of two sessions are of no common block.
     ///
     /// # Errors
     ///
     /// When a file cannot be read or written.
-    pub fn reopen(mut self, groups: &BTreeSet<u32>, session: Session) -> Result<Self, StoreError> {
-        let (folder, plan) = (self.folder.clone(), self.manifest.plan.clone());
-        let is_open = |cell: u32| groups.contains(&plan.cells[cell as usize].group);
-        let kept: BTreeSet<_> =
+    pub fn again(
+        &self,
+        folder: &Path,
+        groups: &BTreeSet<u32>,
+        session: Session,
+        local: &LocalPaths,
+    ) -> Result<Self, StoreError> {
+        let plan = &self.manifest.plan;
+        let is_open = |cell: u32| plan.cells.get(cell as usize).is_some_and(|cell| groups.contains(&cell.group));
+        let ids: BTreeSet<_> =
             (0..).zip(&plan.cells).filter(|(at, _)| !is_open(*at)).map(|(_, cell)| cell.id).collect();
-        // One that a kill left there.
-        journal::remove(&folder)?;
-        let kept: Vec<&StoredRun> =
-            self.runs.iter().filter(|run| run.outcome == Outcome::Completed && kept.contains(&run.cell)).collect();
-        kept.iter().try_for_each(|run| run.write(&folder))?;
-        journal::sync_block(&folder, kept)?;
-        let first_block = self.runs.iter().map(|run| run.block + 1).max().unwrap_or(0);
-        let found = &mut self.manifest.findings;
-        // Nothing has a sum while it changes.
-        found.reopen(&folder, true)?;
-        found.forget::<Rehearsed>(&folder)?;
-        found.forget::<Scored>(&folder)?;
-        found.forget::<Profiled>(&folder)?;
-        if let Some(Searched { mut searches }) = found.search.clone() {
+        let is_kept = |run: &&StoredRun| run.outcome == Outcome::Completed && ids.contains(&run.cell);
+        let kept: Vec<&StoredRun> = self.runs.iter().filter(is_kept).collect();
+        kept.iter().try_for_each(|run| run.write(folder))?;
+        journal::sync_block(folder, kept)?;
+        let mut findings = self.manifest.findings.clone();
+        (findings.complete, findings.sums) = (false, None);
+        // A conversion that failed left no file to count the arithmetic of, and nothing to score.
+        (findings.rehearsal, findings.peak, findings.accuracy, findings.profile) = (None, None, None, None);
+        if let Some(Searched { searches }) = &mut findings.search {
             searches.retain(|known| !is_open(known.cell));
-            found.keep(&folder, Searched { searches })?;
         }
-        if let Some(Rates { mut cells }) = found.rates.clone() {
+        if let Some(Rates { cells }) = &mut findings.rates {
             cells.retain(|known| !is_open(known.cell));
-            found.keep(&folder, Rates { cells })?;
         }
-        if let Some(Compared { mut fidelity, mut not_compared }) = found.outputs.clone() {
+        if let Some(Compared { fidelity, not_compared }) = &mut findings.outputs {
             fidelity.retain(|known| !is_open(known.cell));
             not_compared.retain(|known| !is_open(known.cell));
-            found.keep(&folder, Compared { fidelity, not_compared })?;
         }
-        found.begin_session(&folder, Session { first_block, ..session })?;
-        RealDisk.sync(&folder)?;
-        found.reopen(&folder, false)?;
-        RealDisk.sync(&folder)?;
-        TABLES.iter().try_for_each(|table| findings::remove(folder.join(format!("{table}.parquet"))))?;
-        Record::open(&folder)
+        let first_block = self.runs.iter().map(|run| run.block + 1).max().unwrap_or(0);
+        findings.sessions.push(Session { first_block, ..session });
+        findings.write(folder)?;
+        local.write(folder)?;
+        // As it was written, without what was found since; it makes the folder a record, and comes last.
+        let mut manifest: Value = read_versioned(&self.folder.join(Manifest::FILE))?;
+        manifest["record"] = folder.file_name().map(|name| name.to_string_lossy()).into();
+        write_whole(&folder.join(Manifest::FILE), format!("{manifest:#}\n").as_bytes())?;
+        Record::open(folder)
     }
 }

@@ -19,7 +19,7 @@ pub enum Content {
 }
 
 /// The tables of a complete record.
-pub(super) const TABLES: [&str; 6] = ["cells", "runs", "metrics", "samples", "series", "profile"];
+const TABLES: [&str; 6] = ["cells", "runs", "metrics", "samples", "series", "profile"];
 
 /// An archive may come from anywhere, and a small one can unpack to any size.
 const MOST_BYTES: u64 = 16 << 30;

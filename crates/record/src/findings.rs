@@ -5,7 +5,7 @@
 //! not over. The manifest is never touched.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -145,19 +145,6 @@ impl PassFindings {
         Ok(())
     }
 
-    /// Has a pass find again what it found.
-    pub(super) fn forget<F: Finding>(&mut self, record: &Path) -> Result<(), StoreError> {
-        *F::place(self) = None;
-        remove(record.join(PASSES).join(format!("{}.json", F::PASS)))
-    }
-
-    /// Takes back that everything is written, or only what it hashes to: the files may then change.
-    pub(super) fn reopen(&mut self, record: &Path, is_complete: bool) -> Result<(), StoreError> {
-        (self.complete, self.sums) = (is_complete, None);
-        let path = record.join(COMPLETE);
-        if is_complete { write(&path, &Marker { sha256: None }) } else { remove(path) }
-    }
-
     /// Adds an invocation.
     pub(super) fn begin_session(&mut self, record: &Path, session: Session) -> Result<(), StoreError> {
         self.sessions.push(session);
@@ -204,13 +191,6 @@ fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), StoreError> {
     let text =
         serde_json::to_vec_pretty(&Versioned { format: FORMAT, content }).expect("findings have string keys only");
     write_whole(path, &text)
-}
-
-pub(super) fn remove(path: PathBuf) -> Result<(), StoreError> {
-    match fs::remove_file(&path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Write { path, source }),
-        _ => Ok(()),
-    }
 }
 
 fn read_if_there<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {

@@ -8,6 +8,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::backend::{Failure, FailureKind};
 
+/// What stands in a message until the end of the log says more.
+pub const NO_REASON: &str = " and gave no reason";
+
 /// The failure of a process that ended without a word: `what` as in `the worker`.
 pub(super) fn describe_exit(what: &str, status: ExitStatus) -> Failure {
     match (status.signal(), status.code()) {
@@ -16,7 +19,7 @@ pub(super) fn describe_exit(what: &str, status: ExitStatus) -> Failure {
             Failure::new(FailureKind::Killed, format!("{what} was killed by signal {signal} ({name})"))
         }
         (None, Some(code)) => {
-            Failure::new(FailureKind::Internal, format!("{what} ended with status {code} and gave no reason"))
+            Failure::new(FailureKind::Internal, format!("{what} ended with status {code}{NO_REASON}"))
         }
         (None, None) => Failure::new(FailureKind::Internal, format!("{what} ended without a status")),
     }

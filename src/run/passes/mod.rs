@@ -101,6 +101,9 @@ fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// So many cells are converted and rehearsed whatever it takes: one alone is compared with nothing.
+const LEAST_CELLS: usize = 2;
+
 /// Whether a search may go on: half of the budget is for the runs.
 fn has_time(job: &Job, session: &Session<'_>) -> bool {
     job.budget().is_none_or(|budget| session.elapsed() < budget.to_duration() / 2)

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::outputs;
 use super::reference::References;
-use super::{Pass, has_time};
+use super::{LEAST_CELLS, Pass, has_time};
 use crate::run::event::Event;
 use crate::run::finish::{Slot, store_run};
 use crate::run::forecast::start_time;
@@ -68,12 +68,7 @@ impl Pass for Rehearsal {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Rehearsed, RunError> {
-        // The first questions are answered first where there may be no time for all.
-        let is_limited = job.budget().is_some() && !job.plan().product.is_of_pairs;
-        let cells = match is_limited {
-            true => job.plan().by_question(),
-            false => job.plan().runnable().map(|(index, _)| index).collect(),
-        };
+        let (cells, is_limited) = (job.cells_to_rehearse(), job.is_limited());
         let total = cells.len();
         let references = References::of(job);
         let mut ran_out = OutOfMemory::so_far(job);
@@ -113,9 +108,6 @@ impl Pass for Rehearsal {
         session.emit(&Event::RehearsalEnded { plan: job.plan(), pilots: &job.pilots(), took });
     }
 }
-
-/// One cell is compared with nothing.
-const LEAST_CELLS: usize = 2;
 
 /// Skips the cells for whose rehearsal the budget has no time.
 fn leave_out_unrehearsed(job: &mut Job) -> Result<(), StoreError> {

@@ -17,7 +17,7 @@ use crate::run::schedule::Turn;
 use crate::run::session::{RunError, Session};
 use base::metric::{MetricReference, Statistic};
 use base::quantity::Nanos;
-use device::Neighbours;
+use device::OtherWorkers;
 use experiment::{DeviceIndex, Runs};
 use judge::compare::ComparisonRules;
 use plan::Cell;
@@ -231,7 +231,7 @@ impl<'a> Trying<'a> {
         found: &mut BTreeMap<usize, Vec<Values>>,
         session: &mut Session<'_>,
     ) -> Result<(), TrialError> {
-        let beside = if lanes.len() > 1 { Neighbours::OnOtherDevices } else { Neighbours::None };
+        let beside = if lanes.len() > 1 { OtherWorkers::OnOtherDevices } else { OtherWorkers::None };
         let mut problem = None;
         let mut turns = vec![0; lanes.len()];
         let job = self.job;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::session::Session;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
-use device::{Gpu, Neighbours, Watch};
+use device::{Gpu, OtherWorkers, Watch};
 use experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
 use files::array::Array;
 use files::scratch::Scratch;
@@ -285,7 +285,7 @@ impl Trier<'_> {
         let plan = self.plan(&path, (&subject.input, &subject.output), &way, &outputs);
         let launch = Session::launch_for_file(self.of.executable, &folder.path().join("verification.log"), TIMEOUT);
         let gpu = self.of.gpu.as_ref().and_then(|gpu| gpu.as_ref().ok()).cloned();
-        let watch = Watch::start(gpu, None, Neighbours::None);
+        let watch = Watch::start(gpu, None, OtherWorkers::None);
         let run = worker::run(&launch, &plan, watch, self.interrupts, &mut || {})?;
         Ok(match &run.failure {
             Some(failure) => Err(failure.clone()),

@@ -22,7 +22,7 @@ use worker::measure;
 
 use values::{
     boundary, commands, datasets, default_threads, files, gpu_setup, gpus, idle_watts, input_files, inputs, memory_gib,
-    models, plugins, quota, runtimes, specification, stdout,
+    models, plugins, quota, runtimes, script, specification, stdout,
 };
 
 /// What a difference in a fact means for a comparison.
@@ -114,6 +114,7 @@ pub const FIELDS: &[Field] = &[
     of("input_files", Subject, input_files, "each file that inputs are fed from: path, SHA-256; absent without one"),
     of("runtimes", Subject, runtimes, "each ONNX Runtime library: version, build, package, SHA-256").by("name"),
     of("plugins", Subject, plugins, "each plug-in that brings a device or custom operators: package, version, SHA-256; absent without one").by("device"),
+    of("script", Subject, script, "SHA-256 of the mock backend's script; absent with models and commands"),
 
     host("cpu", Frame, |host| json!(host.cpu), "processor, as it names itself"),
     host("cpu_revision", Frame, |host| json!(host.cpu_revision), "its family, model and stepping"),

@@ -10,7 +10,8 @@ use super::alike;
 use crate::{DatasetFile, DeviceSeen, InferenceCost, Manifest, ModelFile, RuntimeUsed, VariantFile, VariantOrigin};
 use base::machine::host::Host;
 use device::look::Look;
-use experiment::{InputPoint, Model};
+use experiment::{Backend, InputPoint, Model};
+use files::digest;
 
 pub(super) fn memory_gib(host: &Host) -> Option<u64> {
     host.memory_bytes.map(|bytes| bytes.div_ceil(1 << 30))
@@ -146,6 +147,14 @@ pub(super) fn runtimes(manifest: &Manifest) -> Value {
 pub(super) fn plugins(manifest: &Manifest) -> Value {
     let plugin = |(device, used): (&String, &RuntimeUsed)| json!({ "device": device, "package": used.package, "version": used.version, "sha256": used.sha256 });
     if manifest.plugins.is_empty() { Value::Null } else { manifest.plugins.iter().map(plugin).collect() }
+}
+
+/// Of the mock backend: what runs in place of models.
+pub(super) fn script(manifest: &Manifest) -> Value {
+    match &manifest.experiment.backend {
+        Backend::Mock(script) => json!(digest::of_text(&json!(script).to_string())),
+        Backend::Onnxruntime | Backend::Commands => Value::Null,
+    }
 }
 
 /// One value for each GPU that was looked at, in the order of the devices.

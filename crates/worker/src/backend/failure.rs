@@ -40,7 +40,9 @@ impl Failure {
     /// What to look at first.
     pub fn remedy(&self) -> &str {
         const NOT_KEPT: &str = "the program does not keep to the worker protocol: docs/reference/worker-protocol.md";
-        let keeps_not = self.kind == FailureKind::Protocol && !self.message.contains("which is not the protocol");
+        // What a wrapper does is not the worker's.
+        let is_other = self.message.contains("which is not the protocol") || self.message.starts_with("behind `wrap");
+        let keeps_not = self.kind == FailureKind::Protocol && !is_other;
         self.own_remedy().unwrap_or(if keeps_not { NOT_KEPT } else { self.kind.remedy() })
     }
 

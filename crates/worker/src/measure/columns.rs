@@ -188,6 +188,12 @@ mod tests {
     }
 
     #[test]
+    fn the_loop_has_room_for_what_every_sample_has() {
+        let room = Samples::with_capacity(9);
+        assert!([&room.start_ns, &room.duration_ns, &room.device_ns].iter().all(|column| column.capacity() >= 9));
+    }
+
+    #[test]
     fn parts_together_are_the_whole() {
         let whole = Samples { device_ns: (0..7).collect(), ..samples(&[0, 1, 2, 3, 4, 5, 6], &[1; 7]) };
         let parts: Vec<Samples> = whole.clone().parts(3).collect();

@@ -47,6 +47,8 @@ impl Samples {
             start_ns: Vec::with_capacity(capacity),
             duration_ns: Vec::with_capacity(capacity),
             input: Vec::with_capacity(capacity),
+            // Memory that nothing is written to costs nothing.
+            device_ns: Vec::with_capacity(capacity),
             ..Samples::default()
         }
     }

@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub(crate) use self::activation_ranges::Observation;
-use super::Pass;
+use super::{LEAST_CELLS, Pass, has_time};
 use crate::run::Job;
 use crate::run::event::Event;
 use crate::run::job::VariantKey;
 use crate::run::model::{self, PreparedModel, ServingFile};
 use crate::run::session::{RunError, Session};
+use base::wording::distinct;
 use files::digest;
 use onnx::precision;
 use plan::Cell;
@@ -42,9 +43,14 @@ impl Pass for Convert {
     }
 
     fn carry_out(job: &mut Job, session: &mut Session<'_>) -> Result<Converted, RunError> {
-        let wanted = wanted(job);
+        let (wanted, needed) = in_order(job);
         let mut variant_files = Vec::with_capacity(wanted.len());
         for key in wanted {
+            // Its cells will not be rehearsed either, and are skipped then.
+            if job.is_limited() && !needed.contains(&key) && !has_time(job, session) {
+                job.variant_files.insert(key, Err("the budget left no time to convert it".to_owned()));
+                continue;
+            }
             let (described, found) = one(job, key, session);
             // A conversion that was cut short says nothing about its model.
             session.go_on()?;
@@ -69,6 +75,17 @@ fn wanted(job: &Job) -> BTreeSet<VariantKey> {
         !model.is_run_as_stored(variant)
     };
     manifest.plan.runnable().map(|(_, cell)| cell).filter(needs_file).map(|cell| job.variant_key(cell)).collect()
+}
+
+/// The same in the order in which their cells are rehearsed, and those of the cells that are in any case.
+fn in_order(job: &Job) -> (Vec<VariantKey>, Vec<VariantKey>) {
+    let wanted = wanted(job);
+    let keys = |cells: &[usize]| {
+        let keys = cells.iter().map(|cell| job.variant_key(job.cell(*cell)));
+        distinct(keys.filter(|key| wanted.contains(key)))
+    };
+    let cells = job.cells_to_rehearse();
+    (keys(&cells), keys(&cells[..cells.len().min(LEAST_CELLS)]))
 }
 
 /// The file of one variant, and what the record says about it.

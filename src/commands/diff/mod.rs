@@ -70,6 +70,11 @@ fn compare(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
 fn compare_or_end(arguments: &DiffArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let sources = Sources::here()?;
     let sides = sources.named(arguments.baseline.as_deref(), arguments.candidate.as_deref())?;
+    if let [Source::Commit { hash: one, .. }, Source::Commit { hash: other, name }] = &sides
+        && one == other
+    {
+        ui.note(&format!("both sides are commit {name}"));
+    }
     let accepted = accepted(&sources, &sides);
     let compared = match arguments.remeasure {
         true => remeasure::run(arguments, &sources, &sides, &accepted, ui)?,

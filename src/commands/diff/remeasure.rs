@@ -267,6 +267,14 @@ impl Measurement<'_> {
             (PlannedSide { experiment: &one, plan: &one_plan }, PlannedSide { experiment: &other, plan: &other_plan });
         let sources = [(from, &tracked[0]), (to, &tracked[1])]
             .map(|(side, objects)| CommandSources::of(&side.loaded.experiment, &side.root, objects, &Objects::new()));
+        if one.backend != other.backend {
+            let message =
+                format!("{}: `backend` differs between the sides, and one record has one backend", other.name);
+            return Err(Error::refused(
+                message,
+                "measure each side by itself, and compare the reports without `--remeasure`",
+            ));
+        }
         let are_sources_same = sources[0].is_some() && sources[0] == sources[1];
         let is_same = |one: &Model, other: &Model| match (&one.command, &other.command) {
             (Some(one), Some(other)) => are_sources_same && one.below(&from.root) == other.below(&to.root),

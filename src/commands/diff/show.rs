@@ -12,7 +12,7 @@ use crate::ui::{self, Ui};
 use judge::diff::{Diff, FORMAT, GateOutcome, Printed};
 use reading::shell;
 use record::write_whole;
-use report::diff::{self, Experiments, Neighbours, Page, Sentence};
+use report::diff::{self, Experiments, Page, Sentence, Uncompared};
 
 /// What a gate comes to where a side does not build.
 pub(super) const NOT_BUILT: &str = "gate failed. Nothing was measured";
@@ -62,14 +62,14 @@ impl Shown {
         gone.chain(new).chain(stopped).collect()
     }
 
-    fn beside(&self) -> Neighbours {
-        Neighbours { nothing: self.nothing.clone(), log: self.log.clone(), alone: self.alone() }
+    fn uncompared(&self) -> Uncompared {
+        Uncompared { nothing: self.nothing.clone(), log: self.log.clone(), alone: self.alone() }
     }
 
     fn text(&self, format: PageFormat, arguments: &DiffArgs) -> Result<String, Error> {
         Ok(match format {
-            PageFormat::Md => Page::markdown(&self.pages, &self.beside(), &marker(arguments))?,
-            PageFormat::Html => Page::html(&self.pages, &self.beside())?,
+            PageFormat::Md => Page::markdown(&self.pages, &self.uncompared(), &marker(arguments))?,
+            PageFormat::Html => Page::html(&self.pages, &self.uncompared())?,
             PageFormat::Junit => {
                 let Shown { gone, new, unread, stopped, is_gone, .. } = self;
                 let experiments = Experiments { gone, new, unread, stopped, is_gone: *is_gone };
@@ -126,7 +126,7 @@ pub(super) fn show(shown: &Shown, arguments: &DiffArgs, ui: &Ui) -> Result<(), E
     } else if !formats.is_empty() {
         return Err(Error::refused("only one format can be printed", "choose one format, or a folder with --output"));
     }
-    crate::commands::print(ui, &ui::diff::render(&shown.pages, &shown.beside(), arguments.all, ui))?;
+    crate::commands::print(ui, &ui::diff::render(&shown.pages, &shown.uncompared(), arguments.all, ui))?;
     Ok(())
 }
 

@@ -132,6 +132,28 @@ impl Comparison {
         }
     }
 
+    /// Of two cells by a metric, without interval and margin.
+    fn between([from, to]: [&CellSummary; 2], metric: MetricReference, ratio: f64, verdict: Verdict) -> Self {
+        Comparison {
+            cell: to.id,
+            baseline: from.id,
+            metric,
+            ratio,
+            low: None,
+            high: None,
+            confidence: CONFIDENCE,
+            blocks: u64::from(from.runs.completed.min(to.runs.completed)),
+            margin: 0.0,
+            verdict,
+            reason: Reason::of(verdict, None),
+            beside: beside([from, to]),
+            more_blocks: None,
+            deviation: None,
+            detectable: None,
+            p: None,
+        }
+    }
+
     /// In as many digits as are stored.
     pub(crate) fn rounded(self) -> Self {
         Comparison {
@@ -199,22 +221,17 @@ pub(crate) fn compare_cells(
     let withheld = withheld.or_else(|| terms.withheld(&paired, reference));
     let interval = paired.interval.map(|interval| interval.map(speedup));
     let comparison = Comparison {
-        cell: to.id,
-        baseline: from.id,
-        metric: reference,
-        ratio: speedup(paired.theta),
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
         confidence: paired.confidence,
         blocks: paired.blocks as u64,
         margin: paired.margin,
-        verdict: paired.verdict,
         reason: Reason::of(paired.verdict, paired.hint.as_ref()),
-        beside: beside([from, to]),
         more_blocks: paired.hint.and_then(|hint| hint.more_blocks()).map(|blocks| blocks as u64),
         deviation: paired.winsorised_deviation,
         detectable: paired.detectable_effect,
         p: paired.p(),
+        ..Comparison::between([from, to], reference, speedup(paired.theta), paired.verdict)
     };
     Some(comparison.withheld_for(withheld))
 }
@@ -259,25 +276,8 @@ fn exact(summary: &Summary, baseline: usize, cell: usize, reference: MetricRefer
         Direction::LowerIsBetter | Direction::Neutral => (after - before, before / after),
     };
     let ratio = if before > 0.0 && after > 0.0 { ratio } else { f64::NAN };
-    let verdict = Verdict::exact(worse_by, 0.0);
-    let comparison = Comparison {
-        cell: to.id,
-        baseline: from.id,
-        metric: reference,
-        ratio,
-        low: Some(ratio),
-        high: Some(ratio),
-        confidence: CONFIDENCE,
-        blocks: u64::from(from.runs.completed.min(to.runs.completed)),
-        margin: 0.0,
-        verdict,
-        reason: Reason::of(verdict, None),
-        beside: beside([from, to]),
-        more_blocks: None,
-        deviation: None,
-        detectable: None,
-        p: None,
-    };
+    let comparison = Comparison::between([from, to], reference, ratio, Verdict::exact(worse_by, 0.0));
+    let comparison = Comparison { low: Some(ratio), high: Some(ratio), ..comparison };
     Some(comparison.withheld_for(withheld(from).or_else(|| withheld(to))))
 }
 
@@ -290,22 +290,12 @@ fn beyond(
 ) -> Option<Comparison> {
     let found = one_sided::ratio(from, to, reference, terms)?;
     let comparison = Comparison {
-        cell: to.id,
-        baseline: from.id,
-        metric: reference,
-        ratio: found.ratio,
         low: found.interval.map(|interval| interval.low),
         high: found.interval.map(|interval| interval.high).filter(|high| high.is_finite()),
         confidence: terms.confidence(),
-        blocks: u64::from(from.runs.completed.min(to.runs.completed)),
         margin: terms.margin_of(reference),
-        verdict: found.verdict,
         reason: if found.interval.is_some() { Reason::BeyondMargin } else { Reason::TooFewBlocks },
-        beside: beside([from, to]),
-        more_blocks: None,
-        deviation: None,
-        detectable: None,
-        p: None,
+        ..Comparison::between([from, to], reference, found.ratio, found.verdict)
     };
     let why = withheld(from).or_else(|| withheld(to));
     let is_open = found.interval.is_some() && found.verdict.is_open();

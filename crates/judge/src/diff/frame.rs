@@ -73,5 +73,5 @@ pub(super) fn is_unchanged(baseline: (&Results, &Cell), candidate: (&Results, &C
         && one.sha256 == other.sha256
         && one.definition == other.definition
         && !one.definition.is_empty()
-        && ["runtimes", "plugins"].into_iter().all(is_same)
+        && ["runtimes", "plugins", "script"].into_iter().all(is_same)
 }

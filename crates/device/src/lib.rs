@@ -20,7 +20,7 @@ mod visible;
 mod watch;
 
 pub use monitor::{Point, is_slowed_for_heat};
-pub use watch::{Neighbours, Watch, Watched};
+pub use watch::{OtherWorkers, Watch, Watched};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

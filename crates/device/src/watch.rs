@@ -22,12 +22,12 @@ pub struct Watch {
     opened: Option<Instant>,
     /// Time of all windows.
     sampled: Duration,
-    neighbours: Neighbours,
+    other_workers: OtherWorkers,
 }
 
 /// Other workers of perfrun that are alive while one is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbours {
+pub enum OtherWorkers {
     None,
     /// Some that wait, so that the GPU's memory is not this one's alone.
     Waiting,
@@ -73,13 +73,13 @@ impl<T> Meter<T> {
 
 impl Watch {
     /// Begins, right before a worker is started. `None` where there is nothing to look at.
-    pub fn start(gpu: Option<Gpu>, packages: Option<&Packages>, neighbours: Neighbours) -> Option<Self> {
-        let packages = packages.filter(|_| neighbours != Neighbours::OnOtherDevices);
+    pub fn start(gpu: Option<Gpu>, packages: Option<&Packages>, other_workers: OtherWorkers) -> Option<Self> {
+        let packages = packages.filter(|_| other_workers != OtherWorkers::OnOtherDevices);
         let packages = packages.map(|packages| PackageWatch { packages: packages.clone(), energy: Meter::new() });
         if gpu.is_none() && packages.is_none() {
             return None;
         }
-        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, neighbours })
+        Some(Watch { gpu: gpu.map(GpuWatch::start), packages, opened: None, sampled: Duration::ZERO, other_workers })
     }
 
     /// The worker is about to take counted samples.
@@ -119,7 +119,7 @@ impl Watch {
                 None => watch.energy.joules.filter(|_| !self.sampled.is_zero()),
             });
         let Some(watch) = self.gpu else { return Watched { package_joules, ..Watched::default() } };
-        let memory_before = watch.memory_before.filter(|_| self.neighbours != Neighbours::Waiting);
+        let memory_before = watch.memory_before.filter(|_| self.other_workers != OtherWorkers::Waiting);
         let memory_bytes = watch.memory_bytes;
         let (series, joules) = watch.finish(self.sampled, sampled_ns);
         Watched { series, memory_bytes, memory_before, joules, package_joules }

@@ -64,13 +64,13 @@ pub(super) fn changed(reference: &Array, candidate: &Array) -> Vec<usize> {
 
 /// All outputs of both for one input set, and the limits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Neighbours<'a> {
+pub(super) struct OutputPairs<'a> {
     pub(super) expected: &'a [Array],
     pub(super) found: &'a [Array],
     pub(super) limits: &'a FidelityLimits,
 }
 
-impl Neighbours<'_> {
+impl OutputPairs<'_> {
     /// How many of the changed elements changed between scores that tie in the reference: the model gives the scores as an
     /// output of its own, and those of both choices are closer than the limits allow scores to be.
     pub(super) fn tied(&self, reference: &Array, changed: &[usize]) -> u64 {

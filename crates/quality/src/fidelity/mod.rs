@@ -22,7 +22,7 @@ pub use words::{ACCURACY_NOT_MEASURED, OUTPUTS_DIFFER};
 
 use serde::{Deserialize, Serialize};
 
-use self::equality::{Neighbours, falls_short};
+use self::equality::{OutputPairs, falls_short};
 use self::sums::Sums;
 use experiment::{FidelityLimits, Precision};
 use files::array::Array;
@@ -144,10 +144,10 @@ pub fn compare(reference: &[Vec<Array>], candidate: &[Vec<Array>], limits: &Fide
     let mut sums = Sums::new(limits);
     let sets = reference.len().min(candidate.len());
     for (expected, found) in reference.iter().zip(candidate) {
-        let beside = Neighbours { expected, found, limits };
+        let all = OutputPairs { expected, found, limits };
         for output in expected {
             match found.iter().find(|other| other.name == output.name) {
-                Some(other) => sums.add(output, other, beside),
+                Some(other) => sums.add(output, other, all),
                 None => sums.miss(format!("there is no output `{}`", output.name)),
             }
         }

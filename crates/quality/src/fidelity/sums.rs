@@ -1,6 +1,6 @@
 //! Sums over all outputs and input sets that are compared.
 
-use super::equality::{Neighbours, changed};
+use super::equality::{OutputPairs, changed};
 use super::relation::Relation;
 use super::{Agreement, Equal, Fidelity, ItemsKept, agreement};
 use experiment::FidelityLimits;
@@ -84,7 +84,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn add(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
+    pub(super) fn add(&mut self, reference: &Array, candidate: &Array, all: OutputPairs<'_>) {
         let name = &reference.name;
         if reference.keys != candidate.keys {
             let lacks = |one: &Array, other: &Array| one.keys.iter().find(|key| !other.keys.contains(key)).cloned();
@@ -106,15 +106,15 @@ impl Sums {
             return self.miss(format!("output `{name}` is {found}, the reference's {expected}"));
         }
         if is_class(&reference.element) {
-            self.add_classes(reference, candidate, beside);
+            self.add_classes(reference, candidate, all);
         } else {
             self.add_numbers(reference, candidate);
         }
     }
 
-    fn add_classes(&mut self, reference: &Array, candidate: &Array, beside: Neighbours<'_>) {
+    fn add_classes(&mut self, reference: &Array, candidate: &Array, all: OutputPairs<'_>) {
         let changed = changed(reference, candidate);
-        let (elements, tied) = (reference.len() as u64, beside.tied(reference, &changed));
+        let (elements, tied) = (reference.len() as u64, all.tied(reference, &changed));
         let of_set =
             Equal { output: reference.name.clone(), elements, equal: elements - changed.len() as u64 + tied, tied };
         match self.equal.iter_mut().find(|known| known.output == of_set.output) {

@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn names_become_valid() {
         assert_eq!(valid_name("my net (1)"), "my-net-1");
-        assert_eq!(valid_name("äöü"), "models");
+        assert_eq!((valid_name("äöü"), valid_name("(!)")), ("aou".to_owned(), "models".to_owned()));
     }
 
     fn model(stored: Option<(&str, Option<&str>)>) -> Model {

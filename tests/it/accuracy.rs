@@ -235,6 +235,12 @@ fn a_command_of_ones_own_scores_saved_outputs() {
     place_again.write("score.sh", "echo no such class >&2; exit 3\n");
     let done = place_again.run(&["x.yaml"]).expect_code(3);
     assert!(done.stderr.contains("unknown: `score: [sh, score.sh]`: exit status: 3: no such class"), "{}", done.stderr);
+    let said = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("accuracy, on the data: `score: [sh, score.sh]`: exit status: 3: no such class"), "{said}");
+    assert!(place_again.read("reports/x/report.md").contains("no such class"));
+    place_again.write("score.sh", "echo '{\"map50\": 0.41}'\n");
+    let scored = place_again.run(&["x.yaml", "--resume"]).expect_code(0);
+    assert!(scored.stdout.contains("0.41"), "{}", scored.stdout);
 }
 
 #[test]

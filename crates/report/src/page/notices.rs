@@ -217,7 +217,22 @@ fn failures(reader: &Reader<'_>) -> Vec<FailureView> {
         remedy: first.failure.remedy().to_owned(),
         log_tail: first.log_tail.clone(),
     };
-    alike.into_iter().map(view).collect()
+    alike.into_iter().map(view).chain(unscored(reader)).collect()
+}
+
+/// Cells whose accuracy could not be told, which was asked for.
+fn unscored(reader: &Reader<'_>) -> Vec<FailureView> {
+    let problem = |cell: &Cell| Some((cell.accuracy_problem.clone()?, reader.short_path(cell.id)));
+    let view = |(message, cells): (String, Vec<String>)| FailureView {
+        cells: named(cells),
+        kind: "accuracy".to_owned(),
+        runs: "on the data".to_owned(),
+        in_short: beginning(&message),
+        message,
+        remedy: "correct the data or the `score` command; `perfrun run --resume` then scores again".to_owned(),
+        log_tail: None,
+    };
+    grouped(reader.results.cells.iter().filter_map(problem)).into_iter().map(view).collect()
 }
 
 /// The first line, as far as it is read.

@@ -72,7 +72,8 @@ class Conversation(WorkerTest):
             self.assertEqual(done["non_finite"], [])
             self.assertGreater(metrics["values"]["peak_rss_bytes"], 1 << 20)
             self.assertGreater(metrics["values"]["cpu_time_ns"], 0)
-            self.assertTrue(0 < metrics["values"]["cpu_utilisation_ratio"] < 2, metrics)
+            # Of some microseconds, in which threads of libraries may be at work too.
+            self.assertGreater(metrics["values"]["cpu_utilisation_ratio"], 0)
             self.assertEqual(parent.ask("finish"), [{"type": "done"}])
             self.assertEqual(parent.process.wait(10), 0)
 

@@ -165,11 +165,10 @@ fn export(file: &Path, arguments: &AbArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let to_stdout = file == Path::new("-");
     let path = if to_stdout { here.join("ab.yaml") } else { absolute(Path::new(""), file) };
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let name = name::fitting_name(&path.file_stem().unwrap_or_default().to_string_lossy());
+    let name = name::fitting_or(&path.file_stem().unwrap_or_default().to_string_lossy(), "ab");
     // The folder of a printed specification is unknown, so `cwd` is absolute.
     let cwd = if to_stdout { here } else { init::path_from(folder, &here) };
-    let name = if name.is_empty() { "ab" } else { &name };
-    let text = specification(name, Some(cwd.as_path()), arguments) + GATE;
+    let text = specification(&name, Some(cwd.as_path()), arguments) + GATE;
     if !to_stdout {
         // A folder that is made now holds nothing that could be wrong.
         std::fs::create_dir_all(folder).map_err(|source| Error::write(folder, source))?;

@@ -17,7 +17,7 @@ use crate::ui::Ui;
 use crate::ui::cli::InitArgs;
 use crate::ui::error::{Error, ExitCode};
 use base::machine::host;
-use base::name::{fitting_name, names_of_files};
+use base::name::{fitting_or, names_of_files};
 use base::printable::printable_line;
 use experiment::{Network, ZOO};
 use files::scratch::Scratch;
@@ -117,7 +117,7 @@ pub(super) fn link_unnameable(models: &mut [Model]) -> Result<Option<Scratch>, E
     let scratch = Scratch::new().map_err(|source| Error::write(&temporary, source))?;
     for (index, model) in models.iter_mut().enumerate().filter(|(_, model)| !model.is_nameable(None)) {
         let folder = scratch.path().join(index.to_string());
-        let link = folder.join(valid_name(&model.stem()) + ".onnx");
+        let link = folder.join(fitting_or(&model.stem(), "models") + ".onnx");
         if let Source::File(path) = &mut model.source {
             let file = absolute(Path::new(""), path);
             let linked = std::fs::create_dir(&folder).and_then(|()| std::os::unix::fs::symlink(&file, &link));
@@ -147,7 +147,7 @@ pub(super) fn run(arguments: &InitArgs, ui: &Ui) -> Result<ExitCode, Error> {
     let models = models(&arguments.models)?;
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     let file = arguments.output.as_deref().filter(|_| !to_stdout).and_then(Path::file_stem);
-    let name = file.map_or_else(|| experiment_name(&models), |stem| valid_name(&stem.to_string_lossy()));
+    let name = file.map_or_else(|| experiment_name(&models), |stem| fitting_or(&stem.to_string_lossy(), "models"));
     if to_stdout {
         let models = nameable(models, None, ui)?;
         return print(ui, &text_for(&name, &models, None, arguments)?);
@@ -221,13 +221,7 @@ pub(super) fn experiment_name(models: &[Model]) -> String {
         [first, ..] => first.folder().or_else(|| Some(first.stem())),
         [] => None,
     };
-    valid_name(&raw.unwrap_or_default())
-}
-
-/// A name that looks like the text.
-fn valid_name(text: &str) -> String {
-    let name = fitting_name(text);
-    if name.is_empty() { "models".to_owned() } else { name }
+    fitting_or(&raw.unwrap_or_default(), "models")
 }
 
 fn model_names(models: &[Model]) -> Vec<String> {
@@ -384,12 +378,6 @@ pub(super) fn path_from(folder: &Path, path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_become_valid() {
-        assert_eq!(valid_name("my net (1)"), "my-net-1");
-        assert_eq!((valid_name("äöü"), valid_name("(!)")), ("aou".to_owned(), "models".to_owned()));
-    }
 
     fn model(stored: Option<(&str, Option<&str>)>) -> Model {
         let stored = stored.map(|(holds, by)| Stored { holds: holds.to_owned(), by: by.map(str::to_owned) });

@@ -7,7 +7,7 @@ use super::{json_text, print, shapes};
 use crate::ui::Ui;
 use crate::ui::cli::{InspectArgs, Size};
 use crate::ui::error::{Error, ExitCode};
-use base::name::fitting_name;
+use base::name::fitting_or;
 use experiment::Values;
 use files::below::{OutOfBoundsError, files_below};
 use onnx::cost::{Cost, OperatorCost};
@@ -94,7 +94,7 @@ fn extract(node: &str, arguments: &InspectArgs) -> Result<(PathBuf, Vec<String>)
 /// The name of a node's files.
 pub(super) fn stem_of(node: &str) -> String {
     // Of a name without a letter that every file system takes nothing is left.
-    Some(fitting_name(node)).filter(|name| !name.is_empty()).unwrap_or_else(|| "node".to_owned())
+    fitting_or(node, "node")
 }
 
 /// Writes the model of one node of a model that is fed such inputs, executed as this operator where that is known; the nodes

@@ -209,9 +209,13 @@ fn resume(folder: &Path, arguments: &RunArgs, interrupts: &Interrupts, ui: &Ui) 
 /// Whether runs are missing, or failed.
 fn can_go_on(record: &Record) -> bool {
     let manifest = &record.manifest;
-    let lacks_accuracy = || manifest.accuracy().iter().any(|known| known.problem.is_some());
-    let failed = || !record.failed_groups().is_empty() || lacks_accuracy();
+    let failed = || !record.failed_groups().is_empty() || lacks_accuracy(record);
     !manifest.findings.complete || manifest.is_of_run() && !manifest.quick && failed()
+}
+
+/// Whether an accuracy that was asked for could not be computed.
+fn lacks_accuracy(record: &Record) -> bool {
+    record.manifest.accuracy().iter().any(|known| known.problem.is_some())
 }
 
 /// There is something left to measure.
@@ -332,9 +336,7 @@ fn known_spread(place: &ProjectRoot, experiment: &str) -> Option<f64> {
 /// Whether everything that was asked for has been measured.
 pub(super) fn outcome(record: &Record) -> ExitCode {
     let failed = record.runs.iter().any(|run| run.outcome == Outcome::Failed);
-    // What was asked for and cannot be told is no success either.
-    let lacks_accuracy = record.manifest.accuracy().iter().any(|known| known.problem.is_some());
-    if failed || lacks_accuracy || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
+    if failed || lacks_accuracy(record) || !was_measured(record) { ExitCode::RunsFailed } else { ExitCode::Done }
 }
 
 /// How to go on with a record that is not complete.

@@ -238,6 +238,18 @@ mod tests {
     }
 
     #[test]
+    fn what_ended_without_an_answer_is_told_by_its_last_line() {
+        let failure = Some(Failure::new(FailureKind::Protocol, format!("the worker ended with status 7{NO_REASON}")));
+        let ended = |log: Option<&str>| {
+            let worker =
+                WorkerRun { failure: failure.clone(), log_tail: log.map(str::to_owned), ..WorkerRun::default() };
+            store_run(slot(), worker, None, None).failure.expect("it failed").message
+        };
+        assert_eq!(ended(Some("starting\nno ok file\n")), "the worker ended with status 7: no ok file");
+        assert_eq!(ended(None), "the worker ended with status 7 and gave no reason");
+    }
+
+    #[test]
     fn outputs_that_change_or_are_not_finite_are_flagged() {
         let worker = found(RunData {
             output_hash: Some("a".to_owned()),

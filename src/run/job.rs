@@ -382,14 +382,15 @@ impl Job {
             || arm != Arm::Main && self.is_given_up(cell)
     }
 
-    /// The time that all of it may take. What failed is measured again in as many blocks as the rest, whatever they take.
+    /// The time limit of the record; none where failed cells are measured again, which get as many blocks as the others.
     pub(super) fn budget(&self) -> Option<Nanos> {
         self.experiment().budget.filter(|_| self.first_block() == 0)
     }
 
-    /// Whether there may be no time for all cells. Both sides of a diff are never divided.
+    /// Whether cells may still be left out for want of time. Both sides of a diff are never divided, and a record that has begun
+    /// keeps its cells.
     pub(super) fn is_limited(&self) -> bool {
-        self.budget().is_some() && !self.plan().product.is_of_pairs
+        self.budget().is_some() && !self.plan().product.is_of_pairs && !self.has_begun()
     }
 
     /// The cells in the order of their rehearsal: the first questions first where there may be no time for all.

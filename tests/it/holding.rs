@@ -203,10 +203,7 @@ fn what_failed_is_measured_again_with_what_it_is_compared_with() {
         assert_eq!((session, block), (2, run + 12), "a block is of one session");
     }
     let report = place.read("reports/x/report.md");
-    assert!(
-        report.contains("slower") && place.read("reports/x/report.html").contains("Measured again from "),
-        "{report}"
-    );
+    assert!(report.contains("slower") && place.read("reports/x/report.html").contains("Measured from "), "{report}");
     let refused = place.run(&["run", "--resume", after.folder.to_str().unwrap()]).expect_code(2);
     assert!(refused.stderr.contains("is complete"), "{}", refused.stderr);
 }

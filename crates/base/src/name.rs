@@ -1,6 +1,6 @@
 //! What a name is: it becomes part of file names, addresses and tables.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// The longest name, in bytes; all of them are ASCII.
 pub const LONGEST: usize = 64;
@@ -46,17 +46,25 @@ pub fn fitting_name(text: &str) -> String {
     name.get(..LONGEST).unwrap_or(name).trim_end_matches(end).to_owned()
 }
 
+/// The same, or `otherwise` where nothing of the text can stay.
+pub fn fitting_or(text: &str, otherwise: &str) -> String {
+    match fitting_name(text) {
+        name if name.is_empty() => otherwise.to_owned(),
+        name => name,
+    }
+}
+
 /// A name for each file, of its stem and the name of its folder: the stem; where several have the same, with the folder before
 /// it; where those are the same too, or `taken`, with a number behind it.
 pub fn names_of_files(files: &[(String, Option<String>)], taken: &BTreeSet<String>) -> Vec<String> {
-    let fitting = |text: &str| Some(fitting_name(text)).filter(|name| !name.is_empty()).unwrap_or("model".to_owned());
-    let stems: Vec<String> = files.iter().map(|(stem, _)| fitting(stem)).collect();
+    let stems: Vec<String> = files.iter().map(|(stem, _)| fitting_or(stem, "model")).collect();
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    stems.iter().for_each(|stem| *times.entry(stem).or_default() += 1);
     let mut taken = taken.clone();
     let mut names = Vec::with_capacity(files.len());
     for ((_, folder), stem) in files.iter().zip(&stems) {
-        let is_alone = stems.iter().filter(|other| *other == stem).count() == 1;
         let name = match folder {
-            Some(folder) if !is_alone => fitting(&format!("{folder}-{stem}")),
+            Some(folder) if times[stem.as_str()] > 1 => fitting_or(&format!("{folder}-{stem}"), "model"),
             _ => stem.clone(),
         };
         let name = first_free(&name, &taken);
@@ -107,6 +115,14 @@ mod tests {
             assert_eq!(fitting_name(text), name, "{text}");
         }
         assert_eq!(fitting_name(&format!("{} b", "a".repeat(63))), "a".repeat(63));
+    }
+
+    #[test]
+    fn a_text_without_a_name_has_another() {
+        assert_eq!(
+            (fitting_or("my net (1)", "models"), fitting_or("(!)", "models")),
+            ("my-net-1".into(), "models".into())
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::on_disk::{self, OnDisk, Place};
 use super::sample_summary::SampleSummary;
 use super::sampled::Sampled;
+use super::used::is_zero;
 use super::{FORMAT, StoreError, read_versioned, sync, write_with};
 use base::metric;
 use device::Point;
@@ -94,7 +95,7 @@ pub struct StoredRun {
     /// What became of it.
     pub outcome: Outcome,
     /// How often it was taken again before, because heat slowed it down.
-    #[serde(default, skip_serializing_if = "is_never")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub retaken: u32,
     /// Why it failed.
     pub failure: Option<Failure>,
@@ -121,10 +122,6 @@ pub struct StoredRun {
     /// What the worker found out; it stands beside the rest in the journal, not below it.
     #[serde(flatten)]
     pub data: RunData,
-}
-
-fn is_never(times: &u32) -> bool {
-    *times == 0
 }
 
 impl StoredRun {

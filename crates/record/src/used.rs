@@ -142,6 +142,6 @@ pub struct Session {
     pub first_block: u32,
 }
 
-fn is_zero(number: &u32) -> bool {
+pub(crate) fn is_zero(number: &u32) -> bool {
     *number == 0
 }

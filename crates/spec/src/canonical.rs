@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use base::name::fitting_name;
+use base::name::fitting_or;
 use reading::plain_file;
 use serde_json::Value;
 
@@ -46,7 +46,7 @@ pub fn texts(text: &str) -> Vec<String> {
 pub fn name_of(file: &Path) -> Option<String> {
     let text = plain_file::text(file).ok()?;
     let own = measured(&text).and_then(|spec| spec.get("name")?.as_str().map(str::to_owned));
-    own.or_else(|| Some(fitting_name(file.file_stem()?.to_str()?)))
+    own.or_else(|| file.file_stem()?.to_str().map(|stem| fitting_or(stem, stem)))
 }
 
 /// Whether a text says at the start of a line what is measured, however broken the rest of it is.

@@ -16,7 +16,7 @@ use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
 use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
 use base::conflict::conflict_line;
-use base::name::fitting_name;
+use base::name::fitting_or;
 use experiment::Experiment;
 use reading::nearest::near_path;
 use reading::plain_file;
@@ -148,7 +148,7 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
         Err(error) => return Err(invalid(&sources, vec![sources.problem(root.span, error.to_string())])),
     };
     let stem = Path::new(name).file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let default_name = Some(fitting_name(&stem)).filter(|name| !name.is_empty()).unwrap_or(stem);
+    let default_name = fitting_or(&stem, &stem);
     let mut check = Check::new(&sources, &root, damaged);
     check.depth = depth;
     let experiment = expand::expand(&form, folder, &default_name, &mut check);

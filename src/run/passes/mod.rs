@@ -101,7 +101,7 @@ fn forget(job: &Job, names: &[&str]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// So many cells are converted and rehearsed whatever it takes: one alone is compared with nothing.
+/// So many cells are converted and rehearsed even if that exceeds the budget: a single cell gives no comparison.
 const LEAST_CELLS: usize = 2;
 
 /// Whether a search may go on: half of the budget is for the runs.

@@ -36,7 +36,7 @@ fn whole(page: &Page, block: &Block) -> (String, Option<&'static str>) {
     (text, around.map(|(_, part, _)| *part))
 }
 
-/// The problems that are no missing file: pages name files that nobody has.
+/// The problems without those of missing files, which pages name as examples.
 fn problems(said: &str) -> Vec<&str> {
     let of_files = ["there is no file ", "there is no folder ", "x.yaml has "];
     let told = said.lines().filter_map(|line| line.strip_prefix("  × "));

@@ -72,7 +72,7 @@ pub(super) const STAND_INS: &[(&str, &str, &str)] = &[
     ("docs/guides/sharing.md", "export detector detector.tar.zst", "export detector ../other/detector.tar.zst"),
     ("docs/guides/sharing.md", "perfrun import", "cd ../other && perfrun import"),
     ("docs/guides/write-an-experiment.md", "/tmp/again", "again"),
-    // It asks, and here is nobody to answer.
+    // It asks for confirmation, which a test cannot give.
     ("docs/guides/write-an-experiment.md", "perfrun clean", "perfrun clean --yes"),
     // Forty start some hundred processes.
     ("docs/measurement.md", "--comparisons 40", "--comparisons 8"),

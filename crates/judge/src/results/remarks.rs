@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::compare::Judged;
 use crate::summary::{CellSummary, Summary};
 use base::code::Code;
-use base::metric::{LARGEST_RATE, Metric, MetricReference, PEAK_RSS};
+use base::metric::{LARGEST_RATE, LATENCY, Metric, MetricReference, PEAK_RSS};
 use base::privacy::without_home;
 use base::wording::{count, list, some};
 use experiment::{Device, LowerPrecision, Model, Precision, Provider};
@@ -38,17 +38,18 @@ pub(super) fn remarks(manifest: &Manifest, summary: &Summary, judged: &Judged) -
     remarks
 }
 
-/// Cells of groups in which something had failed.
+/// Cells of groups in which something had failed: all of their runs are of later sessions.
 fn measured_again(manifest: &Manifest, summary: &Summary) -> Option<String> {
-    let sessions = manifest.findings.sessions.iter().find(|session| session.first_block > 0)?;
+    let later = manifest.findings.sessions.iter().find(|session| session.first_block > 0)?;
     let is_later = |cell: &CellSummary| {
-        cell.metrics.values().any(|metric| metric.per_run.iter().any(|(block, _)| *block >= sessions.first_block))
+        let runs = cell.metrics.get(LATENCY.name).map_or(&[][..], |latency| &latency.per_run);
+        !runs.is_empty() && runs.iter().all(|(block, _)| *block >= later.first_block)
     };
     let again: Vec<&Cell> =
         cells(manifest, summary).filter(|(_, summary)| is_later(summary)).map(|(cell, _)| cell).collect();
     let names = some(again.iter().map(|cell| manifest.plan.path(cell)), 4);
     (!names.is_empty())
-        .then(|| format!("Measured again from {} on, after a failure: {}.", sessions.started, list(&names)))
+        .then(|| format!("Measured from {} on, after one of them had failed: {}.", later.started, list(&names)))
 }
 
 /// Why another perfrun may have measured at the same time.

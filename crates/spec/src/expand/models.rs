@@ -9,7 +9,7 @@ use crate::document::DocumentPath;
 use crate::files::Depth;
 use crate::form::{DimensionText, ExperimentForm, ModelEntry, ModelForm, TakesEntry};
 use crate::note::Note;
-use base::name::{fitting_name, is_name, names_of_files};
+use base::name::{fitting_name, fitting_or, is_name, names_of_files};
 use experiment::is_glob;
 use experiment::{Combine, Model, Network, Precision, PythonModel, Source, Variant, ZOO};
 use files::digest;
@@ -129,8 +129,7 @@ fn from_source(form: &ModelForm, place: &DocumentPath, check: &mut Check<'_>) ->
         return Some(None);
     }
     let stem = url.rsplit('/').next().unwrap_or(url).trim_end_matches(".onnx");
-    let name = Some(fitting_name(stem)).filter(|name| !name.is_empty()).unwrap_or_else(|| "model".to_owned());
-    Some(Some(of_source(Source::Url(url.to_owned()), &name, url, place)))
+    Some(Some(of_source(Source::Url(url.to_owned()), &fitting_or(stem, "model"), url, place)))
 }
 
 /// A model that a function of Python returns.

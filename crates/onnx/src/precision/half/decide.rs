@@ -317,7 +317,7 @@ impl Judge<'_> {
             return (before, decades);
         }
         let Decision::Full(Some(reason)) = decision else { return (Growth::None, 0.0) };
-        // Whatever it is kept for, a square is one.
+        // A square exceeds the range also where it stays in float32 for another reason.
         let is_unsafe = *reason == Reason::Unsafe || kernels::is_unsafe(node);
         if !is_unsafe && !matches!(reason, Reason::Range | Reason::Tiny) {
             return (Growth::None, 0.0);

@@ -162,7 +162,7 @@ impl Search {
         }
     }
 
-    /// What is unsafe for whoever reads it stays so, whatever else it is kept for.
+    /// `Unsafe` replaces another reason, since only it concerns the nodes that read the result.
     fn keep(&mut self, places: impl IntoIterator<Item = Place>, reason: Reason) {
         for place in places {
             let known = self.found.entry(place).or_insert(reason);
@@ -318,7 +318,7 @@ impl<'a> Walk<'a> {
         self.same.get(name).copied().unwrap_or(name)
     }
 
-    /// The same, whatever shape it had.
+    /// The same, through nodes that only change the shape.
     fn unmoved<'n>(&'n self, name: &'n str) -> &'n str {
         let mut name = self.numbers(name);
         for _ in 0..MOST_NODES {

@@ -71,7 +71,7 @@ fn sums_of_many_numbers_stay_until_they_are_divided() {
     };
     let axes = |axis: i64| vec![weight("w", 0.5), TensorProto::of_integers("axes", &[1], &[axis])];
     expect(nodes(), axes(-1), &["ReduceSum(a, axes) -> b", "Div(a, b) -> c"]);
-    // How large a batch is nobody knows.
+    // The size of the batch is unknown.
     expect(nodes(), axes(0), &["ReduceSum(a_fp32, axes) -> b", "Div(a_fp32, b) -> c"]);
 
     let adds = AttributeProto::of_text("reduction", "add");

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use base::printable::printable;
 use base::quantity::Nanos;
-use experiment::{InputFile, Io, Mock, Stop, Trace, Warmup};
+use experiment::{InputFile, Io, Mock, SamplesStop, SamplesWarmup, Stop, Trace, Warmup};
 use judge::results;
 use judge::stat::{self, Findings, StatOptions};
 use onnx::cost::cost;
@@ -62,8 +62,8 @@ pub fn worker(bytes: &[u8]) {
     let commands = [
         Command::HELLO,
         Command::Prepare { cell: Box::new(cell) },
-        Command::Warm { rule: Warmup::Samples { count }, at_least: Nanos(0), iterations },
-        Command::Measure { rule: Stop::Samples { count, max_time: Nanos::from_secs(1) }, iterations },
+        Command::Warm { rule: Warmup::Samples(SamplesWarmup { count }), at_least: Nanos(0), iterations },
+        Command::Measure { rule: Stop::Samples(SamplesStop { count, max_time: Nanos::from_secs(1) }), iterations },
         Command::Slice { time: Nanos(10_000), samples: 4, iterations },
         Command::Check,
         Command::Finish,

@@ -14,7 +14,7 @@ use crate::ui::cli::Overrides;
 use crate::ui::error::Error;
 use crate::ui::plan::{equal_variants, named_model};
 use crate::ui::transfer::TransferBar;
-use experiment::{self, CompiledSelector, Design, Profiling, Selector, Vocabulary, ZOO};
+use experiment::{self, CompiledSelector, Design, Selector, Vocabulary, ZOO};
 use files::below::{OutOfBoundsError, files_below};
 use plan::{self, Cell, Plan, SkipKind, is_idle};
 use prepare::models::{self, Progress};
@@ -124,7 +124,7 @@ fn changes(overrides: &Overrides) -> Vec<String> {
 /// A quick look has a number of runs of its own; `for_more` says what to do for more.
 fn shortened(mut loaded: Loaded, overrides: &Overrides, for_more: &str) -> Result<Loaded, Error> {
     if overrides.profile {
-        loaded.experiment.profile.get_or_insert(Profiling::DEFAULT);
+        loaded.experiment.profile.get_or_insert_default();
     }
     let profiled = loaded.experiment.named_metrics().find(|named| named.metric.operator().is_some());
     if let (Some(metric), None) = (profiled, loaded.experiment.profile) {

@@ -123,7 +123,11 @@ mod tests {
             let log = scratch.path().join(format!("{lane}.log"));
             let launch = Session::launch_program(program.collect(), false, &log, Nanos::from_secs(60));
             let request = CellRequest::of_script("m", Mock::steady(Nanos(1)));
-            Start { launch, plan: RunPlan::warming(request, Warmup::Samples { count: 1 }), watch: None }
+            Start {
+                launch,
+                plan: RunPlan::warming(request, Warmup::Samples(experiment::SamplesWarmup { count: 1 })),
+                watch: None,
+            }
         };
         let interrupts = Interrupts::never().expect("a socket pair");
         let mut ignore = |_: &crate::run::event::Event<'_>| {};

@@ -7,7 +7,7 @@ use super::job::Job;
 use super::served::{self, Served};
 use base::metric;
 use base::printable::printable_line;
-use experiment::{Cache, Stop};
+use experiment::{Cache, PrecisionStop, Stop};
 use plan::{Cell, CellId};
 use record::{Arm, Outcome, StoredRun};
 use statistics::Distribution;
@@ -162,7 +162,7 @@ fn device_metrics(run: &mut StoredRun) {
 
 /// How precise the samples are by the rule that they were taken by, if it is one of precision.
 fn precision(durations: &[f64], stop: Stop) -> Option<f64> {
-    let Stop::Precision { statistic, relative, confidence, .. } = stop else { return None };
+    let Stop::Precision(PrecisionStop { statistic, relative, confidence, .. }) = stop else { return None };
     precision_reached(durations, statistic.location(), relative.0, confidence.0).relative_half_width
 }
 

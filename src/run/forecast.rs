@@ -9,7 +9,7 @@ use super::need::per_round;
 use super::schedule::{self, Placed, Turn};
 use base::metric;
 use base::quantity::Nanos;
-use experiment::{Design, Measure, Rebuild, Stop};
+use experiment::{Design, Measure, Rebuild, SamplesStop, Stop};
 use plan::{Cell, CellForecast, CellId, Source, time_of_seen_run};
 use record::{Arm, Outcome, StoredRun};
 
@@ -143,7 +143,7 @@ pub(super) fn run_time(job: &Job, cell: &Cell, pilot: &StoredRun) -> Nanos {
     let told = match load {
         None => time_of_seen_run(measure, seen, job.least_warmup(cell)),
         Some(load) => {
-            let stop = Stop::Samples { count: 0, max_time: Nanos(0) };
+            let stop = Stop::Samples(SamplesStop { count: 0, max_time: Nanos(0) });
             let around = time_of_seen_run(&Measure { stop, trace: None, ..*measure }, seen, job.least_warmup(cell));
             Nanos(around.0.saturating_add(load.expected.0))
         }

@@ -323,7 +323,7 @@ impl Job {
     ///
     /// It comes from stored runs, so a resumed record goes on with the same.
     pub(super) fn least_warmup(&self, cell: &Cell) -> Nanos {
-        if !matches!(self.measure().warmup, Warmup::Adaptive { .. }) {
+        if !matches!(self.measure().warmup, Warmup::Adaptive(_)) {
             return Nanos(0);
         }
         let group = &self.plan().groups[cell.group as usize];

@@ -3,7 +3,7 @@
 use super::Job;
 use super::served::Served;
 use base::quantity::Nanos;
-use experiment::{Arrivals, Load, Stop};
+use experiment::{Arrivals, Load, SamplesStop, Stop, TimeStop};
 use plan::{Cell, MOST_OF_SEARCH, RandomStream, RunAtRate, closed_loop};
 use record::Outcome;
 use statistics::early_stopping::least_values;
@@ -21,7 +21,7 @@ const GIVEN_UP: f64 = 0.2;
 const LEAST_WAIT: f64 = 200.0;
 
 /// How long a quick look samples service times, from which it predicts.
-const QUICK_SERVICES: Stop = Stop::Time { time: Nanos::from_secs(1), min_samples: 50, max_samples: 20_000 };
+const QUICK_SERVICES: Stop = Stop::Time(TimeStop { time: Nanos::from_secs(1), min_samples: 50, max_samples: 20_000 });
 
 /// The load of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,12 +172,14 @@ impl Job {
 /// The rule, after so many more.
 fn and_before(stop: Stop, discarded: u32, least: u32) -> Stop {
     match stop {
-        Stop::Samples { count, max_time } => Stop::Samples { count: count.saturating_add(discarded), max_time },
-        Stop::Time { time, min_samples, max_samples } => Stop::Time {
+        Stop::Samples(SamplesStop { count, max_time }) => {
+            Stop::Samples(SamplesStop { count: count.saturating_add(discarded), max_time })
+        }
+        Stop::Time(TimeStop { time, min_samples, max_samples }) => Stop::Time(TimeStop {
             time,
             min_samples: min_samples.max(least.min(max_samples)).saturating_add(discarded),
             max_samples: max_samples.saturating_add(discarded),
-        },
+        }),
         precision => precision,
     }
 }

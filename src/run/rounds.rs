@@ -4,7 +4,7 @@
 //! the samples that a run may take. Rounds come in pairs, there and back, which cancels a drift within the group.
 
 use base::quantity::Nanos;
-use experiment::Stop;
+use experiment::{PrecisionStop, SamplesStop, Stop, TimeStop};
 use worker::measure::stop::{StopReason, Stopping};
 
 /// The bounds of the next slice, the same for every arm.
@@ -69,7 +69,7 @@ impl Rounds {
     pub(super) fn new(rule: Stop, slice_time: Nanos, slowest: Option<Nanos>) -> Self {
         let slice = slice_time.min(Nanos(longest(rule).0 / 2)).max(Nanos(1));
         let planned = match (rule, slowest) {
-            (Stop::Samples { count, .. }, Some(slowest)) => {
+            (Stop::Samples(SamplesStop { count, .. }), Some(slowest)) => {
                 let fitting = (slice.0 / slowest.0.max(1)).clamp(1, u64::from(count.max(1)));
                 Some(2 * u64::from(count.max(1)).div_ceil(2 * fitting) as u32)
             }
@@ -90,16 +90,18 @@ impl Rounds {
         let taken = arms.map(|arm| arm.taken).max().unwrap_or(0) as u32;
         let left = Nanos(longest(self.rule).0.saturating_sub(active.0));
         match (self.rule, self.planned) {
-            (Stop::Samples { count, .. }, Some(rounds)) => {
+            (Stop::Samples(SamplesStop { count, .. }), Some(rounds)) => {
                 let rounds_left = rounds.saturating_sub(self.done).max(1);
                 let samples = count.saturating_sub(taken).div_ceil(rounds_left).max(1);
                 SliceBounds { time: left.max(Nanos(1)), samples }
             }
-            (Stop::Samples { .. }, None) => SliceBounds { time: self.slice.min(left).max(Nanos(1)), samples: u32::MAX },
-            (Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. }, _) => SliceBounds {
-                time: self.slice.min(left).max(Nanos(1)),
-                samples: max_samples.saturating_sub(taken).max(1),
-            },
+            (Stop::Samples(_), None) => SliceBounds { time: self.slice.min(left).max(Nanos(1)), samples: u32::MAX },
+            (Stop::Precision(PrecisionStop { max_samples, .. }) | Stop::Time(TimeStop { max_samples, .. }), _) => {
+                SliceBounds {
+                    time: self.slice.min(left).max(Nanos(1)),
+                    samples: max_samples.saturating_sub(taken).max(1),
+                }
+            }
         }
     }
 
@@ -109,7 +111,7 @@ impl Rounds {
         let is_pair = self.done.is_multiple_of(2);
         let at_limit = |arm: &Progress| match arm.reason {
             Some(StopReason::TimeLimit) => true,
-            Some(StopReason::Samples) => self.planned.is_some() || !matches!(self.rule, Stop::Samples { .. }),
+            Some(StopReason::Samples) => self.planned.is_some() || !matches!(self.rule, Stop::Samples(_)),
             _ => false,
         };
         let none_is_short = arms.clone().all(|arm| arm.taken >= Stop::LEAST_SAMPLES || arm.reason.is_some());
@@ -121,8 +123,8 @@ impl Rounds {
 /// The longest time that a run may sample.
 pub(super) fn longest(rule: Stop) -> Nanos {
     match rule {
-        Stop::Precision { max_time, .. } | Stop::Samples { max_time, .. } => max_time,
-        Stop::Time { time, .. } => time,
+        Stop::Precision(PrecisionStop { max_time, .. }) | Stop::Samples(SamplesStop { max_time, .. }) => max_time,
+        Stop::Time(TimeStop { time, .. }) => time,
     }
 }
 
@@ -134,7 +136,7 @@ mod tests {
     use statistics::Xoshiro256PlusPlus;
 
     fn precision(max_time: Nanos, max_samples: u32) -> Stop {
-        Stop::Precision {
+        Stop::Precision(PrecisionStop {
             statistic: StopStatistic::Median,
             relative: Ratio(0.01),
             confidence: Ratio(0.95),
@@ -142,7 +144,7 @@ mod tests {
             max_samples,
             min_time: Nanos(0),
             max_time,
-        }
+        })
     }
 
     /// Lets arms take turns whose samples take as long as given, in nanoseconds, and vary by a share.
@@ -188,21 +190,21 @@ mod tests {
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(1_000, 0.4), (7_000, 0.0)]);
         assert_eq!(arms[0].1, StopReason::TimeLimit);
         assert!(arms[1].0 >= Stop::LEAST_SAMPLES && arms[0].0 > Stop::LEAST_SAMPLES, "{arms:?} in {rounds}");
-        let rule = Stop::Time { time: Nanos(40_000), min_samples: 5, max_samples: 1_000 };
+        let rule = Stop::Time(TimeStop { time: Nanos(40_000), min_samples: 5, max_samples: 1_000 });
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!((arms, rounds), (vec![(400, StopReason::Time), (40, StopReason::Time)], 4));
     }
 
     #[test]
     fn the_most_samples_are_not_passed() {
-        let rule = Stop::Time { time: Nanos(1_000_000), min_samples: 5, max_samples: 150 };
+        let rule = Stop::Time(TimeStop { time: Nanos(1_000_000), min_samples: 5, max_samples: 150 });
         let (arms, _) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!(arms, [(150, StopReason::Samples), (20, StopReason::TimeLimit)]);
     }
 
     #[test]
     fn a_number_of_samples_is_taken_in_equal_slices_there_and_back() {
-        let rule = Stop::Samples { count: 61, max_time: Nanos(1_000_000_000) };
+        let rule = Stop::Samples(SamplesStop { count: 61, max_time: Nanos(1_000_000_000) });
         let rounds = Rounds::new(rule, Nanos(10_000), Some(Nanos(1_000)));
         let (arms, rounds) = play(rounds, rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!((arms, rounds), (vec![(61, StopReason::Samples); 2], 8));
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn arms_that_run_at_the_same_time_go_on_until_both_have_their_number() {
-        let rule = Stop::Samples { count: 60, max_time: Nanos(1_000_000_000) };
+        let rule = Stop::Samples(SamplesStop { count: 60, max_time: Nanos(1_000_000_000) });
         let (arms, rounds) = play(Rounds::new(rule, Nanos(10_000), None), rule, &[(100, 0.0), (1_000, 0.0)]);
         assert_eq!((arms, rounds), (vec![(600, StopReason::Samples), (60, StopReason::Samples)], 6));
     }

@@ -1,7 +1,7 @@
 //! Whole interactions: status, standard output, standard error; bad input above all.
 
 use base::quantity::Nanos;
-use experiment::{Stop, Warmup};
+use experiment::{SamplesWarmup, Stop, TimeStop, Warmup};
 use record::FORMAT;
 
 use crate::need::need;
@@ -172,8 +172,12 @@ fn a_key_of_one_mode_sets_that_mode() {
     let place = Workplace::with_spec(SMALL);
     place.run(&["x.yaml", "--set", "measure.warmup.count=3", "--set", "measure.stop.time=20ms"]).expect_code(0);
     let measure = place.record("x").manifest.experiment.measure;
-    assert!(matches!(measure.stop, Stop::Time { time, .. } if time == Nanos::from_millis(20)), "{:?}", measure.stop);
-    assert_eq!(measure.warmup, Warmup::Samples { count: 3 });
+    assert!(
+        matches!(measure.stop, Stop::Time(TimeStop { time, .. }) if time == Nanos::from_millis(20)),
+        "{:?}",
+        measure.stop
+    );
+    assert_eq!(measure.warmup, Warmup::Samples(SamplesWarmup { count: 3 }));
     let twice = ["plan", "x.yaml", "--set", "measure.stop.time=2s", "--set", "measure.stop.count=3"];
     check(SMALL, &twice, 2, "is only valid with `mode: samples`");
 }

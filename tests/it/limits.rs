@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base::code::{Carrier, Code, RUNS_APART, percent, spelt};
 use base::quantity::Nanos;
-use experiment::{Experiment, Grade, Margin, QUICK_MARGIN, Runs, Stop, Warmup};
+use experiment::{AdaptiveWarmup, Experiment, Grade, Margin, PrecisionStop, QUICK_MARGIN, Runs, Stop, Warmup};
 use judge::diagnosis::{HIGH_LAUNCHING, HIGH_PART, HIGH_SHARE, SERIAL};
 use statistics::density::MULTIMODAL_MINIMUM;
 use statistics::outlier::{FIRST_SAMPLE_SLOW, slow_deviations};
@@ -107,7 +107,10 @@ fn grades() -> String {
 }
 
 fn warm_up() -> String {
-    let Warmup::Adaptive { min_time, max_time, min_samples, tolerance } = defaults().measure.warmup else { panic!() };
+    let Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) = defaults().measure.warmup
+    else {
+        panic!()
+    };
     let rows = [
         ("shortest time", spaced(min_time)),
         ("fewest samples", min_samples.to_string()),
@@ -137,7 +140,7 @@ fn unsteady() -> String {
 }
 
 fn stopping() -> String {
-    let Stop::Precision { relative, confidence, min_samples, max_samples, min_time, max_time, .. } =
+    let Stop::Precision(PrecisionStop { relative, confidence, min_samples, max_samples, min_time, max_time, .. }) =
         defaults().measure.stop
     else {
         panic!()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base::quantity::Nanos;
-use experiment::{Stop, Values, Warmup};
+use experiment::{SamplesStop, SamplesWarmup, Stop, Values, Warmup};
 use onnx::ElementType;
 use record::{Arm, Outcome};
 use worker::backend::{BackendRequest, CellRequest, FailureKind, OnnxruntimeRequest, TensorRequest};
@@ -53,10 +53,10 @@ fn run_model_with(
     };
     let plan = RunPlan {
         request,
-        warmup: Warmup::Samples { count: 3 },
+        warmup: Warmup::Samples(SamplesWarmup { count: 3 }),
         at_least: Nanos(0),
         iterations: 1,
-        stop: Some(Stop::Samples { count: 20, max_time: Nanos::from_secs(10) }),
+        stop: Some(Stop::Samples(SamplesStop { count: 20, max_time: Nanos::from_secs(10) })),
         load: None,
         afterwards: Afterwards::default(),
         outputs: Some(folder.path().to_owned()),

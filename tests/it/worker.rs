@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use base::quantity::Nanos;
-use experiment::{Calibration, Mock, Stop, Warmup};
+use experiment::{Calibration, Mock, SamplesStop, SamplesWarmup, Stop, Warmup};
 use worker::backend::{BackendRequest, CellRequest, Failure, FailureKind, OnnxruntimeRequest, ProgramRequest};
 use worker::protocol::Command;
 use worker::{Afterwards, Interrupts, Launch, RunPlan, WorkerRun, WorkerSession, run};
@@ -62,10 +62,10 @@ fn request() -> CellRequest {
 fn whole_run(launch: &Launch, request: CellRequest) -> WorkerRun {
     let plan = RunPlan {
         request,
-        warmup: Warmup::Samples { count: 2 },
+        warmup: Warmup::Samples(SamplesWarmup { count: 2 }),
         at_least: Nanos(0),
         iterations: 1,
-        stop: Some(Stop::Samples { count: 3, max_time: Nanos::from_secs(1) }),
+        stop: Some(Stop::Samples(SamplesStop { count: 3, max_time: Nanos::from_secs(1) })),
         load: None,
         afterwards: Afterwards::default(),
         outputs: None,
@@ -256,7 +256,7 @@ fn a_worker_that_reads_nothing_more_is_given_up_in_time() {
     let request = CellRequest { cell: "c".repeat(1 << 20), ..request() };
     let plan = RunPlan {
         request,
-        warmup: Warmup::Samples { count: 1 },
+        warmup: Warmup::Samples(SamplesWarmup { count: 1 }),
         at_least: Nanos(0),
         iterations: 1,
         stop: None,

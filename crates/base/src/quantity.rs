@@ -1,18 +1,19 @@
 //! Durations, sizes and ratios as types, with the texts that users write and read.
 //!
-//! Input: texts such as `200ms`, `64MiB`, `1%`. Output: integers in base units, or formatted texts.
+//! Input: texts such as `200ms`, `64MiB`, `1%`. Output: integers in base units, or formatted texts. In JSON a duration or a
+//! ratio is stored as a number, and read from that or from its text, so that a specification and a record share their types.
 //! Deliberately absent: floating-point seconds.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 /// A duration in nanoseconds.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "InJson<u64>")]
 pub struct Nanos(pub u64);
 
 impl Nanos {
@@ -36,8 +37,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// As the standard library's duration.
-    /// A time, at most 584 years.
+    /// At most 584 years.
     pub fn from_duration(time: std::time::Duration) -> Self {
         Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -127,9 +127,47 @@ pub fn per_second(text: &str) -> Option<f64> {
 }
 
 /// A ratio; `1%` is 0.01.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "InJson<f64>")]
 pub struct Ratio(pub f64);
+
+/// A quantity in JSON.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum InJson<Number> {
+    Stored(Number),
+    Written(String),
+}
+
+macro_rules! quantity_in_json {
+    ($quantity:ident, $number:ty, $description:literal) => {
+        impl TryFrom<InJson<$number>> for $quantity {
+            type Error = QuantityError;
+
+            fn try_from(json: InJson<$number>) -> Result<Self, QuantityError> {
+                match json {
+                    InJson::Stored(number) => Ok($quantity(number)),
+                    InJson::Written(text) => text.parse(),
+                }
+            }
+        }
+
+        impl JsonSchema for $quantity {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($quantity).into()
+            }
+
+            fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+                let mut schema = <$number>::json_schema(generator);
+                schema.insert("description".to_owned(), $description.into());
+                schema
+            }
+        }
+    };
+}
+
+quantity_in_json!(Nanos, u64, "A duration in nanoseconds.");
+quantity_in_json!(Ratio, f64, "A ratio; `1%` is 0.01.");
 
 impl Ratio {
     /// Whether it is nothing at all.

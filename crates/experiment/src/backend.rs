@@ -6,7 +6,7 @@ use super::Mock;
 
 /// What executes the models.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", from = "Written")]
 pub enum Backend {
     /// ONNX Runtime.
     Onnxruntime,
@@ -14,6 +14,33 @@ pub enum Backend {
     Mock(Box<Mock>),
     /// The operating system: `commands` in place of models.
     Commands,
+}
+
+/// A backend by its name, or the mock backend with a script of its own.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Script { mock: Box<Mock> },
+    Name(Name),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Name {
+    Onnxruntime,
+    Mock,
+    Commands,
+}
+
+impl From<Written> for Backend {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Script { mock } => Backend::Mock(mock),
+            Written::Name(Name::Onnxruntime) => Backend::Onnxruntime,
+            Written::Name(Name::Mock) => Backend::Mock(Box::default()),
+            Written::Name(Name::Commands) => Backend::Commands,
+        }
+    }
 }
 
 impl Backend {

@@ -2,27 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Device, LowerPrecision, Precision, Variant};
+use base::quantity::Ratio;
 use onnx::cost::Arithmetic;
 
-/// Limits of one variant; what is `None` is reported and not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How far the outputs of a precision or a variant may be from the reference's. What is not written keeps its default:
+/// fp32 `0.999`, `1e-4`, `0.1%`; fp16 `0.995`, `1e-2`, `5%`; bf16 `0.99`, `2e-2`, `10%` (cosine, abs, rel; 99.9 % of the
+/// elements); int8 cosine `0.98`; int4 none. `cosine`, `abs`, `rel` and `close` judge floats and whole numbers of 8 and 16
+/// bits, `equal` other whole numbers, booleans and texts.
+// What is `None` is reported and not judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "fidelity-limits", extend("minProperties" = 1))]
 pub struct FidelityLimits {
     /// The least cosine of an output with the reference's.
+    #[schemars(range(min = -1, max = 1))]
     pub cosine: Option<f64>,
-    /// Absolute part of what an element may differ by.
+    /// Absolute tolerance of an element, added to that of `rel`.
+    #[schemars(range(min = 0))]
     pub abs: Option<f64>,
-    /// Relative part of what an element may differ by.
+    /// Relative tolerance of an element, as a share of the reference's.
+    #[serde(deserialize_with = "ratio")]
+    #[schemars(with = "Option<Ratio>")]
     pub rel: Option<f64>,
-    /// The least share of elements that differ by no more than that.
+    /// The least share of elements that are within `abs` and `rel`.
+    #[serde(deserialize_with = "ratio")]
+    #[schemars(with = "Option<Ratio>")]
     pub close: Option<f64>,
-    /// The least share of items whose largest output is the reference's.
+    /// The least share of items whose largest output is the reference's. Default: `95%` for items of a dataset, where
+    /// outputs are scores of classes; none for random inputs.
+    #[serde(deserialize_with = "ratio")]
+    #[schemars(with = "Option<Ratio>")]
     pub top1: Option<f64>,
-    /// The least share of equal elements of an output that is classes; `None`: [`FidelityLimits::least_equal`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The least share of equal elements of an output that is whole numbers of 32 or 64 bits, booleans or texts. Default:
+    /// fp32 `99.9%`, fp16 `99%`, bf16 `95%`, int8 `90%`, int4 none; at least `95%` for items of a dataset.
+    #[serde(deserialize_with = "ratio", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Ratio>")]
     pub equal: Option<f64>,
+}
+
+fn ratio<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    Ok(Option::<Ratio>::deserialize(deserializer)?.map(|ratio| ratio.0))
 }
 
 impl FidelityLimits {

@@ -62,7 +62,8 @@ pub use judge::{Aa, Bound, Choose, Compare, Gate, Goal, Grade, Margin, QUICK_MAR
 pub use load::{Arrivals, LatencyBound, Load, spaced};
 pub use matrix::{Combine, Factor, MatrixError, Space, beyond_limit};
 pub use measure::{
-    Boundary, Cache, Design, Measure, Parallel, Profiling, Rebuild, Retake, Stop, StopStatistic, Warmup,
+    AdaptiveWarmup, Boundary, Cache, Design, Measure, Parallel, PrecisionStop, Profiling, Rebuild, Retake, SamplesStop,
+    SamplesWarmup, Stop, StopStatistic, TimeStop, TimeWarmup, Warmup,
 };
 pub use mock::{Mock, MockDevice, MockFailure, MockFailureKind, MockOutputs, MockSlowed, MockStep, MockVariant};
 pub use precision::{CALIBRATION_ITEMS, Calibration, ConversionSettings, INT4_BLOCK, Precision, Quantization};
@@ -338,14 +339,21 @@ impl Entry for Variant {
     }
 }
 
-/// Explicit thread counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Both thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "thread-counts", extend("minProperties" = 1))]
 pub struct Threads {
     /// Threads inside an operator.
+    #[schemars(range(min = 1, max = MOST_THREADS))]
     pub intra: Option<u32>,
     /// Threads between operators.
+    #[schemars(range(min = 1, max = MOST_THREADS))]
     pub inter: Option<u32>,
 }
+
+/// More threads than this are a slip.
+pub const MOST_THREADS: u32 = 4096;
 
 /// ONNX Runtime's graph optimisation levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

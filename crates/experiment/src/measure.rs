@@ -7,62 +7,49 @@ use super::Trace;
 use base::quantity::{Nanos, Ratio};
 use statistics::stopping::Location;
 
-/// How a run warms up, samples and stops.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How one run warms up, samples and stops, and in which order the runs come.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "measure")]
 pub struct Measure {
-    /// Before the counted samples.
+    /// What happens before samples count.
     pub warmup: Warmup,
-    /// When the counted samples end.
+    /// When there are enough samples.
     pub stop: Stop,
-    /// Distinct input sets used in turn.
+    /// Distinct sets of input tensors that are used in turn, at most 64 MiB together.
+    #[schemars(range(min = 1, max = 1024))]
     pub inputs: u32,
-    /// Deadline of one run.
+    /// Deadline of one run; a run that misses it fails. Under a load it is twice what the queries take, where that is longer.
     pub timeout: Nanos,
-    /// In which order, and how many at a time, the arms of a group run.
-    #[serde(default)]
+    /// In which order, and how many at a time, the cells that are compared run.
     pub design: Design,
-    /// Length of a slice in the designs that have slices.
-    #[serde(default = "default_slice")]
+    /// How long a cell runs before the next has its turn; only with `design: slices` and `design: duet`.
     pub slice_time: Nanos,
-    /// What the caches hold when a sample begins.
-    #[serde(default)]
+    /// What the processor's caches hold when a sample begins.
     pub cache: Cache,
-    /// Where the tensors of an inference are when its clock starts and ends.
-    #[serde(default)]
+    /// Where the tensors of an inference are when its clock starts and ends. On the CPU both are the same.
     pub boundary: Boundary,
-    /// Whether nodes that a provider does not take may run on the CPU.
-    #[serde(default = "default_fallback")]
+    /// Whether nodes that a provider does not support may run on the CPU; with `false` such a cell fails.
     pub allow_fallback: bool,
-    /// How many inferences are under way at once where throughput is measured that way too.
-    #[serde(default)]
+    /// Also measures throughput with this many inferences in flight; on CUDA and TensorRT only.
+    #[schemars(range(min = 2, max = 64))]
     pub pipelined: Option<u32>,
-    /// How often engines are built.
-    #[serde(default)]
+    /// How often a provider that builds an engine from a model, as TensorRT does, builds it.
     pub rebuild: Rebuild,
-    /// Longest wait between blocks for a throttled processor to cool down.
-    #[serde(default = "default_cooldown")]
+    /// Longest wait between blocks for a processor or a GPU that is throttled by heat; `0s` never waits.
     pub cooldown: Nanos,
-    /// Which runs are taken again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Takes a run again in which heat slowed the processor or the device down, up to three times, each after the wait of
+    /// `cooldown`; with `design: blocks` and `sequential`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retake: Option<Retake>,
-    /// What may run at the same time, once it was seen not to disturb each other.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Whether cells of different devices run at the same time. A trial first measures some of them alone and beside the
+    /// others; unless both are equivalent, cells run one after the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
-    /// When queries come whose arrivals are those of a file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The times of `load.arrivals`, where these are those of a file; no key of a specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub trace: Option<Trace>,
-}
-
-fn default_fallback() -> bool {
-    true
-}
-
-fn default_slice() -> Nanos {
-    Nanos::from_millis(500)
-}
-
-fn default_cooldown() -> Nanos {
-    Nanos::from_secs(30)
 }
 
 /// In which order, and how many at a time, the arms of a group run (method 4.2).
@@ -152,35 +139,21 @@ pub enum Rebuild {
     PerRun,
 }
 
-/// What a specification without `measure` means (docs/reference/spec.md).
 impl Default for Measure {
     fn default() -> Self {
         Measure {
-            warmup: Warmup::Adaptive {
-                min_time: Nanos::from_millis(300),
-                max_time: Nanos::from_secs(5),
-                min_samples: 12,
-                tolerance: Ratio(0.02),
-            },
-            stop: Stop::Precision {
-                statistic: StopStatistic::Median,
-                relative: Ratio(0.01),
-                confidence: Ratio(0.95),
-                min_samples: 50,
-                max_samples: 100_000,
-                min_time: Nanos::from_millis(500),
-                max_time: Nanos::from_secs(5),
-            },
+            warmup: Warmup::Adaptive(AdaptiveWarmup::default()),
+            stop: Stop::Precision(PrecisionStop::default()),
             inputs: 8,
             timeout: Nanos::from_secs(600),
             design: Design::Blocks,
-            slice_time: default_slice(),
+            slice_time: Nanos::from_millis(500),
             cache: Cache::Warm,
             boundary: Boundary::Device,
-            allow_fallback: default_fallback(),
+            allow_fallback: true,
             pipelined: None,
             rebuild: Rebuild::Once,
-            cooldown: default_cooldown(),
+            cooldown: Nanos::from_secs(30),
             retake: None,
             parallel: None,
             trace: None,
@@ -188,71 +161,146 @@ impl Default for Measure {
     }
 }
 
-/// How a run warms up. `max_time` beats every minimum, but never fewer than 3 samples.
+/// What happens before samples count.
+// `max_time` beats every minimum, but never fewer than 3 samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
+#[schemars(rename = "warmup")]
 pub enum Warmup {
-    /// Until the second quarter and the last half of everything seen agree.
-    Adaptive {
-        /// Never less.
-        min_time: Nanos,
-        /// Never more.
-        max_time: Nanos,
-        /// Never fewer samples.
-        min_samples: u32,
-        /// Largest relative difference between the second quarter and the last half.
-        tolerance: Ratio,
-    },
-    /// A fixed number of samples.
-    Samples {
-        /// How many.
-        count: u32,
-    },
-    /// A fixed time.
-    Time {
-        /// How long.
-        time: Nanos,
-    },
+    Adaptive(AdaptiveWarmup),
+    Samples(SamplesWarmup),
+    Time(TimeWarmup),
 }
 
-/// When a run stops sampling. `max_time` beats every minimum, but never fewer than 5 samples.
+/// Warms up until the last half of the samples is as fast as the second quarter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline)]
+pub struct AdaptiveWarmup {
+    /// Never shorter.
+    pub min_time: Nanos,
+    /// Never longer, even if a minimum is not reached (at least three samples are taken).
+    pub max_time: Nanos,
+    /// Never fewer samples.
+    #[schemars(range(min = 1))]
+    pub min_samples: u32,
+    /// Largest difference between the second quarter and the last half that counts as steady.
+    pub tolerance: Ratio,
+}
+
+impl Default for AdaptiveWarmup {
+    fn default() -> Self {
+        AdaptiveWarmup {
+            min_time: Nanos::from_millis(300),
+            max_time: Nanos::from_secs(5),
+            min_samples: 12,
+            tolerance: Ratio(0.02),
+        }
+    }
+}
+
+/// Warms up for a fixed number of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SamplesWarmup {
+    /// How many samples.
+    #[schemars(range(min = 1))]
+    pub count: u32,
+}
+
+/// Warms up for a fixed time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct TimeWarmup {
+    /// How long.
+    pub time: Nanos,
+}
+
+/// When there are enough samples.
+// `max_time` beats every minimum, but never fewer than 5 samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
+#[schemars(rename = "stop")]
 pub enum Stop {
-    /// When the interval of the statistic is narrow enough.
-    Precision {
-        /// Of which the interval is.
-        statistic: StopStatistic,
-        /// Half width relative to the estimate.
-        relative: Ratio,
-        /// Of the interval.
-        confidence: Ratio,
-        /// Never fewer samples.
-        min_samples: u32,
-        /// Never more samples.
-        max_samples: u32,
-        /// Never less.
-        min_time: Nanos,
-        /// Never more.
-        max_time: Nanos,
-    },
-    /// A fixed number of samples.
-    Samples {
-        /// How many.
-        count: u32,
-        /// Never more.
-        max_time: Nanos,
-    },
-    /// A fixed time.
-    Time {
-        /// How long.
-        time: Nanos,
-        /// Never fewer samples.
-        #[serde(default = "Stop::least_by_time", skip_serializing_if = "Stop::is_least_by_time")]
-        min_samples: u32,
-        /// Never more samples.
-        max_samples: u32,
-    },
+    Precision(PrecisionStop),
+    Samples(SamplesStop),
+    Time(TimeStop),
+}
+
+/// Samples until the interval of a statistic is narrow enough.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline)]
+pub struct PrecisionStop {
+    /// The statistic whose interval is looked at.
+    pub statistic: StopStatistic,
+    /// Half the width of the interval, relative to the statistic.
+    pub relative: Ratio,
+    /// Confidence of the interval.
+    pub confidence: Ratio,
+    /// Never fewer samples.
+    #[schemars(range(min = 1))]
+    pub min_samples: u32,
+    /// Never more samples.
+    #[schemars(range(min = 1))]
+    pub max_samples: u32,
+    /// Never shorter.
+    pub min_time: Nanos,
+    /// Never longer, even if a minimum is not reached (at least five samples are taken).
+    pub max_time: Nanos,
+}
+
+impl Default for PrecisionStop {
+    fn default() -> Self {
+        PrecisionStop {
+            statistic: StopStatistic::Median,
+            relative: Ratio(0.01),
+            confidence: Ratio(0.95),
+            min_samples: 50,
+            max_samples: MOST_SAMPLES,
+            min_time: Nanos::from_millis(500),
+            max_time: Nanos::from_secs(5),
+        }
+    }
+}
+
+const MOST_SAMPLES: u32 = 100_000;
+
+/// Takes a fixed number of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SamplesStop {
+    /// How many samples.
+    #[schemars(range(min = 1))]
+    pub count: u32,
+    /// Never longer (at least five samples are taken).
+    #[serde(default = "one_minute")]
+    pub max_time: Nanos,
+}
+
+/// A count was asked for, so the bound is there for mistakes, not for slow models.
+fn one_minute() -> Nanos {
+    Nanos::from_secs(60)
+}
+
+/// Samples for a fixed time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct TimeStop {
+    /// How long.
+    pub time: Nanos,
+    /// Never fewer samples.
+    #[serde(default = "Stop::least_by_time", skip_serializing_if = "Stop::is_least_by_time")]
+    #[schemars(range(min = 1), extend("default" = Stop::least_by_time()))]
+    pub min_samples: u32,
+    /// Never more samples.
+    #[serde(default = "most_samples")]
+    #[schemars(range(min = 1))]
+    pub max_samples: u32,
+}
+
+fn most_samples() -> u32 {
+    MOST_SAMPLES
 }
 
 impl Stop {
@@ -263,17 +311,19 @@ impl Stop {
     /// A run never takes more.
     pub fn most_samples(self) -> usize {
         match self {
-            Stop::Precision { max_samples, .. } | Stop::Time { max_samples, .. } => max_samples as usize,
-            Stop::Samples { count, .. } => count as usize,
+            Stop::Precision(PrecisionStop { max_samples, .. }) | Stop::Time(TimeStop { max_samples, .. }) => {
+                max_samples as usize
+            }
+            Stop::Samples(stop) => stop.count as usize,
         }
     }
 
     /// The statistic is not computed before.
     pub fn least_samples(self) -> usize {
         match self {
-            Stop::Precision { min_samples, .. } => (min_samples as usize).max(Stop::LEAST_SAMPLES),
-            Stop::Time { min_samples, .. } => min_samples as usize,
-            Stop::Samples { .. } => Stop::LEAST_SAMPLES,
+            Stop::Precision(stop) => (stop.min_samples as usize).max(Stop::LEAST_SAMPLES),
+            Stop::Time(stop) => stop.min_samples as usize,
+            Stop::Samples(_) => Stop::LEAST_SAMPLES,
         }
     }
 
@@ -310,17 +360,21 @@ impl StopStatistic {
 }
 
 /// How cells are profiled after they were measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(inline, description = "How much is profiled.")]
 pub struct Profiling {
-    /// Processes with the profiler, each beside one without.
+    /// Processes with the profiler for each cell, each beside one without it.
+    #[schemars(range(min = 1, max = 100))]
     pub processes: u32,
-    /// Never fewer inferences in each.
+    /// Never fewer profiled inferences in each process; more, for up to half a second, where they are short.
+    #[schemars(range(min = 1, max = 10_000))]
     pub inferences: u32,
 }
 
-impl Profiling {
-    /// What `profile: true` means: as few processes as an interval needs.
-    pub const DEFAULT: Profiling = Profiling { processes: 5, inferences: 20 };
-    pub const MOST_PROCESSES: u32 = 100;
-    pub const MOST_INFERENCES: u32 = 10_000;
+/// What `profile: true` means: as few processes as an interval needs.
+impl Default for Profiling {
+    fn default() -> Self {
+        Profiling { processes: 5, inferences: 20 }
+    }
 }

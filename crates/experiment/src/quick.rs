@@ -1,6 +1,6 @@
 //! `--quick`: the same matrix, measured just long enough for a first look.
 
-use super::{Aa, Experiment, Runs, Stop, StopStatistic, Warmup};
+use super::{Aa, AdaptiveWarmup, Experiment, PrecisionStop, Runs, Stop, StopStatistic, TimeStop, Warmup};
 use base::quantity::{Nanos, Ratio};
 
 /// Fewest runs that allow a verdict.
@@ -27,18 +27,18 @@ pub fn quick(experiment: &mut Experiment) {
     }
     let measure = &mut experiment.measure;
     measure.cooldown = Nanos(0);
-    measure.warmup = Warmup::Adaptive {
+    measure.warmup = Warmup::Adaptive(AdaptiveWarmup {
         min_time: Nanos::from_millis(100),
         max_time: Nanos::from_millis(500),
         min_samples: 2,
         tolerance: Ratio(0.02),
-    };
+    });
     let loads = experiment.models.iter().filter_map(|model| model.inputs.as_ref()).flatten();
     if experiment.inputs.iter().chain(loads).any(|input| input.load.is_some()) {
-        measure.stop = Stop::Time { time: Nanos::from_secs(1), min_samples: 50, max_samples: 100_000 };
+        measure.stop = Stop::Time(TimeStop { time: Nanos::from_secs(1), min_samples: 50, max_samples: 100_000 });
         return;
     }
-    measure.stop = Stop::Precision {
+    measure.stop = Stop::Precision(PrecisionStop {
         statistic: StopStatistic::Median,
         relative: Ratio(0.01),
         confidence: Ratio(0.95),
@@ -46,5 +46,5 @@ pub fn quick(experiment: &mut Experiment) {
         max_samples: 100_000,
         min_time: Nanos::from_millis(200),
         max_time: Nanos::from_millis(500),
-    };
+    });
 }

@@ -18,7 +18,27 @@ pub struct Runs {
 #[serde(untagged)]
 enum Written {
     Fixed(u32),
-    ByNeed { min: u32, max: u32 },
+    Word(Auto),
+    ByNeed {
+        #[serde(default = "least")]
+        min: u32,
+        #[serde(default = "most")]
+        max: u32,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Auto {
+    Auto,
+}
+
+fn least() -> u32 {
+    Runs::AUTO.min
+}
+
+fn most() -> u32 {
+    Runs::AUTO.max
 }
 
 impl Runs {
@@ -60,6 +80,7 @@ impl From<Written> for Runs {
     fn from(written: Written) -> Self {
         match written {
             Written::Fixed(number) => Runs::fixed(number),
+            Written::Word(Auto::Auto) => Runs::AUTO,
             Written::ByNeed { min, max } => Runs { min, max },
         }
     }

@@ -60,8 +60,8 @@ fn of_group(
     let longest = cells().map(|cell| time(cell).warmup).fold(TimeRange::default(), TimeRange::larger);
     let with_warmup = |time: RunTime| match measure.warmup {
         // No arm warms up for less time than another of its group.
-        Warmup::Adaptive { .. } => RunTime { warmup: longest, ..time },
-        Warmup::Samples { .. } | Warmup::Time { .. } => time,
+        Warmup::Adaptive(_) => RunTime { warmup: longest, ..time },
+        Warmup::Samples(_) | Warmup::Time(_) => time,
     };
     let run = |cell: usize| {
         let time = with_warmup(time(cell));
@@ -90,7 +90,7 @@ mod tests {
     use crate::run_time::Source;
     use crate::{expand, place_controls};
     use base::quantity::Nanos;
-    use experiment::Aa;
+    use experiment::{Aa, SamplesStop, SamplesWarmup};
     use experiment::{Cache, Stop};
 
     fn experiment(variants: &str, measure: &Measure) -> Experiment {
@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn cold_caches_cost_time_before_every_sample() {
-        let stop = Stop::Samples { count: 1000, max_time: Nanos::from_secs(60) };
-        let warmup = Warmup::Samples { count: 10 };
+        let stop = Stop::Samples(SamplesStop { count: 1000, max_time: Nanos::from_secs(60) });
+        let warmup = Warmup::Samples(SamplesWarmup { count: 10 });
         let measure = |cache| Measure { warmup, stop, cache, ..Measure::default() };
         let plan = plan("[a]", Aa::Off);
         assert_eq!(millis(estimate(&measure(Cache::Warm), &plan, 1)).0, 2 * 60);

@@ -3,7 +3,7 @@
 
 use super::run_time::TimeRange;
 use base::quantity::Nanos;
-use experiment::{Load, Stop};
+use experiment::{Load, PrecisionStop, SamplesStop, Stop, TimeStop};
 use statistics::queue::{discarded_queries, relaxation_queries};
 
 /// Queries of a run at a rate, unless the specification says how many: fewer say little about one in a hundred.
@@ -43,9 +43,9 @@ impl RunAtRate {
         };
         let counted = match stop {
             // A number that is asked for is that number.
-            Stop::Samples { count, .. } => f64::from(count),
-            Stop::Time { time, min_samples, max_samples }
-            | Stop::Precision { max_time: time, min_samples, max_samples, .. } => {
+            Stop::Samples(SamplesStop { count, .. }) => f64::from(count),
+            Stop::Time(TimeStop { time, min_samples, max_samples })
+            | Stop::Precision(PrecisionStop { max_time: time, min_samples, max_samples, .. }) => {
                 (time.as_secs_f64() * rate).max(f64::from(min_samples)).max(least).ceil().min(f64::from(max_samples))
             }
         };
@@ -62,9 +62,9 @@ impl RunAtRate {
 pub fn closed_loop(stop: Stop, each_s: f64) -> Nanos {
     let samples = |count: u32| Nanos::from_secs_f64(f64::from(count) * each_s);
     match stop {
-        Stop::Samples { count, max_time } => samples(count).min(max_time),
-        Stop::Time { time, min_samples, .. } => time.max(samples(min_samples)),
-        Stop::Precision { max_time, .. } => max_time,
+        Stop::Samples(SamplesStop { count, max_time }) => samples(count).min(max_time),
+        Stop::Time(TimeStop { time, min_samples, .. }) => time.max(samples(min_samples)),
+        Stop::Precision(PrecisionStop { max_time, .. }) => max_time,
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use experiment::LatencyBound;
 
-    const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 };
+    const STOP: Stop = Stop::Time(TimeStop { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 });
 
     fn at(per_s: f64) -> Load {
         Load::Rate { per_s, arrivals: Default::default(), bound: None }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(counted(&largest(0.99), STOP, 100.0, 0.5), 4000);
         assert_eq!(counted(&largest(0.99), STOP, 100.0, 0.81), 6001);
         assert_eq!(counted(&largest(0.999), STOP, 100.0, 0.5), 40_000);
-        let few = Stop::Samples { count: 50, max_time: Nanos::from_secs(60) };
+        let few = Stop::Samples(SamplesStop { count: 50, max_time: Nanos::from_secs(60) });
         let run = RunAtRate::of(&largest(0.99), few, 100.0, 0.5, false);
         assert!(run.is_short && run.counted == 50, "{run:?}");
         assert_eq!(RunAtRate::of(&largest(0.99), few, 1.0, 0.0, true).discarded, 5);

@@ -3,7 +3,9 @@
 //! Input: the rules, and what is expected of the cell, if anything is. Output: bounds, which are one number where it is.
 
 use base::quantity::Nanos;
-use experiment::{Cache, Measure, Stop, Warmup};
+use experiment::{
+    AdaptiveWarmup, Cache, Measure, PrecisionStop, SamplesStop, SamplesWarmup, Stop, TimeStop, TimeWarmup, Warmup,
+};
 
 /// A time between two bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,26 +156,26 @@ fn times(flush: Nanos, samples: u32) -> u64 {
 
 fn warmup(warmup: Warmup, flush: TimeRange) -> TimeRange {
     match warmup {
-        Warmup::Adaptive { min_time, max_time, min_samples, .. } => {
+        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, .. }) => {
             TimeRange { least: bounded(min_time, times(flush.least, min_samples), max_time), most: max_time }
         }
-        Warmup::Samples { count } => TimeRange {
+        Warmup::Samples(SamplesWarmup { count }) => TimeRange {
             least: Nanos(times(flush.least, count)),
             most: Nanos(SAMPLED_WARMUP.0.saturating_add(times(flush.most, count))),
         },
-        Warmup::Time { time } => TimeRange::exactly(time),
+        Warmup::Time(TimeWarmup { time }) => TimeRange::exactly(time),
     }
 }
 
 fn counted(stop: Stop, flush: TimeRange) -> TimeRange {
     match stop {
-        Stop::Precision { min_time, max_time, min_samples, .. } => {
+        Stop::Precision(PrecisionStop { min_time, max_time, min_samples, .. }) => {
             TimeRange { least: bounded(min_time, times(flush.least, min_samples), max_time), most: max_time }
         }
-        Stop::Samples { count, max_time } => {
+        Stop::Samples(SamplesStop { count, max_time }) => {
             TimeRange { least: bounded(Nanos(0), times(flush.least, count), max_time), most: max_time }
         }
-        Stop::Time { time, .. } => TimeRange::exactly(time),
+        Stop::Time(TimeStop { time, .. }) => TimeRange::exactly(time),
     }
 }
 
@@ -204,27 +206,27 @@ impl Samples {
     /// `max_time` beats every minimum, but never fewer than three samples.
     fn warmup(self, rule: Warmup) -> Nanos {
         match rule {
-            Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
+            Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => {
                 // The medians of a quarter and of a half are told apart with 90 %.
                 let agree = 6.0 * (1.645 * MEDIAN_ERROR * self.noise / tolerance.0.max(LEAST_RATIO)).powi(2);
                 let wanted = self.take(agree.max(f64::from(min_samples)));
                 Nanos(bounded(min_time, wanted, max_time).0.max(self.take(3.0)))
             }
-            Warmup::Samples { count } => Nanos(self.take(f64::from(count))),
-            Warmup::Time { time } => time,
+            Warmup::Samples(SamplesWarmup { count }) => Nanos(self.take(f64::from(count))),
+            Warmup::Time(TimeWarmup { time }) => time,
         }
     }
 
     /// As for warming up, but never fewer than five.
     fn counted(self, rule: Stop) -> Nanos {
         match rule {
-            Stop::Precision { min_time, max_time, min_samples, max_samples, relative, .. } => {
+            Stop::Precision(PrecisionStop { min_time, max_time, min_samples, max_samples, relative, .. }) => {
                 let precise = (NORMAL_QUANTILE * MEDIAN_ERROR * self.noise / relative.0.max(LEAST_RATIO)).powi(2);
                 let wanted = self.take(precise.max(f64::from(min_samples)).min(f64::from(max_samples)));
                 Nanos(bounded(min_time, wanted, max_time).0.max(self.take(5.0)))
             }
-            Stop::Samples { count, max_time } => Nanos(self.take(f64::from(count)).min(max_time.0)),
-            Stop::Time { time, min_samples, .. } => Nanos(time.0.max(self.take(f64::from(min_samples)))),
+            Stop::Samples(SamplesStop { count, max_time }) => Nanos(self.take(f64::from(count)).min(max_time.0)),
+            Stop::Time(TimeStop { time, min_samples, .. }) => Nanos(time.0.max(self.take(f64::from(min_samples)))),
         }
     }
 }

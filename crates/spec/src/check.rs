@@ -3,14 +3,11 @@
 //! Input: places and messages. Output: a list. A part of the document that the schema refused is damaged: what hangs on
 //! it is not judged, so that one mistake is one problem.
 
-use std::str::FromStr;
-
-use super::document::{DocumentPath, Node, exists, key_span, value_span};
+use super::document::{DocumentPath, Node, key_span, value, value_span};
 use super::files::Depth;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
 use base::metric::OwnMetric;
-use base::quantity::QuantityError;
 
 /// Collects what is wrong with the meaning of a document.
 pub(super) struct Check<'a> {
@@ -43,12 +40,17 @@ impl<'a> Check<'a> {
 
     /// True where the document says something at `place`.
     pub(super) fn has(&self, place: &DocumentPath) -> bool {
-        exists(self.root, place)
+        value(self.root, place).is_some()
     }
 
     /// True where the command line says what is at `place`.
     pub(super) fn is_of_command_line(&self, place: &DocumentPath) -> bool {
         self.has(place) && key_span(self.root, place).source > 0
+    }
+
+    /// The scalar at `place` as it is written; empty where there is none.
+    pub(super) fn text(&self, place: &DocumentPath) -> &str {
+        value(self.root, place).and_then(Node::as_text).unwrap_or_default()
     }
 
     /// A problem that underlines the value at `place`.
@@ -82,21 +84,6 @@ impl<'a> Check<'a> {
     pub(super) fn warn(&mut self, place: &DocumentPath, message: impl Into<String>, hint: impl Into<String>) {
         let warning = self.at(place, message).with_hint(hint).into_warning();
         self.warnings.push(warning);
-    }
-
-    /// A duration or ratio; one that cannot be read is a problem, and stands for zero.
-    pub(super) fn quantity<T: FromStr<Err = QuantityError> + Default>(
-        &mut self,
-        place: &DocumentPath,
-        text: &str,
-    ) -> T {
-        match text.parse() {
-            Ok(quantity) => quantity,
-            Err(error) => {
-                self.error(place, error.to_string(), None);
-                T::default()
-            }
-        }
     }
 
     /// Names that stand twice; `what` is "models" or the like, and `hint` says how to tell them apart.

@@ -219,8 +219,8 @@ pub(super) fn key_span(root: &Node, place: &DocumentPath) -> Span {
     entry.map_or_else(|| node.visible_span(), |entry| entry.key_span)
 }
 
-/// True where the document says something at `place`.
-pub(super) fn exists(root: &Node, place: &DocumentPath) -> bool {
+/// What the document says at `place`.
+pub(super) fn value<'a>(root: &'a Node, place: &DocumentPath) -> Option<&'a Node> {
     let mut node = Some(root);
     for step in &place.0 {
         node = node.and_then(|node| match (step, &node.content) {
@@ -229,5 +229,5 @@ pub(super) fn exists(root: &Node, place: &DocumentPath) -> bool {
             _ => None,
         });
     }
-    node.is_some()
+    node
 }

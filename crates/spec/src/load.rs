@@ -14,7 +14,7 @@ use super::files::Depth;
 use super::form::ExperimentForm;
 use super::note::Note;
 use super::problem::{MOST_PROBLEMS, Problem, Sources, Span};
-use super::{coerce, expand, invisible, overrides, schema, validate, yaml};
+use super::{coerce, expand, invisible, modes, overrides, schema, validate, yaml};
 use base::conflict::conflict_line;
 use base::name::fitting_or;
 use experiment::Experiment;
@@ -131,7 +131,8 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
     }
     let mut json = coerce::to_json(&root);
     let canonical = coerce::canonical(&json);
-    let violations = validate::validate(&sources, &root, &json);
+    let mut violations = validate::validate(&sources, &root, &json);
+    violations.extend(validate::too_long(&sources, &root, &mut json));
     let mut damaged = Vec::with_capacity(violations.len());
     if violations.len() >= MOST_PROBLEMS {
         problems.extend(violations.into_iter().map(|violation| violation.problem));
@@ -141,6 +142,9 @@ fn parse_to(depth: Depth, name: &str, text: &str, folder: &Path, overrides: &[St
         problems.push(violation.problem);
         damaged.extend(prune(&mut json, violation.place));
     }
+    schema::visit(&mut json, &DocumentPath::default(), &schema::top(), &mut |value, _, shapes| {
+        modes::fill(value, shapes);
+    });
     let form: ExperimentForm = match serde_json::from_value(json) {
         Ok(form) => form,
         // What the schema lets through the forms take; where they do not, the user still gets a message.

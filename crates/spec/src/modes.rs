@@ -1,15 +1,57 @@
-//! The mode that a key asks for: `--set measure.stop.time=2s` says `mode: time`.
+//! Maps with a `mode` that says which other keys apply: their schema, and the mode that is meant where none is written.
 //!
-//! Input: a map of the tree, the shapes that it can have, one for each mode, and the key that `--set` gave. Output: the map
-//! with its mode, without what the file says for another one. What the command line says stays, and is refused where it
-//! contradicts itself. Deliberately absent: modes of files, which are written there.
+//! The first mode is the default, so that `warmup: { max_time: 2s }` needs none. `--set measure.stop.time=2s` says
+//! `mode: time`: what the file says for another mode goes, what the command line says stays, and is refused where it
+//! contradicts itself.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::document::{Entry, Node};
 use super::problem::Span;
 
 const MODE: &str = "mode";
+
+/// What an author needs to know of the modes of every definition that has some: one shape for each mode, only the first of
+/// which works without `mode`.
+pub(super) fn describe(definitions: &mut Value) {
+    for definition in definitions.as_object_mut().into_iter().flatten().map(|(_, definition)| definition) {
+        let shapes = definition.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten();
+        for (index, shape) in shapes.filter(|shape| shape["properties"][MODE].is_object()).enumerate() {
+            let mode = shape["properties"][MODE]["const"].take();
+            let mut tag = json!({ "description": "The mode; it decides which other keys apply.", "const": mode });
+            let is_needed = |key: &Value| key != MODE || index > 0;
+            if index == 0 {
+                tag["default"] = mode.clone();
+            }
+            let mut properties = Map::from_iter([(MODE.to_owned(), tag)]);
+            for (key, property) in shape["properties"].as_object_mut().into_iter().flatten() {
+                properties.entry(key).or_insert(property.take());
+            }
+            let required: Vec<Value> = shape["required"].as_array().into_iter().flatten().cloned().collect();
+            let required: Vec<Value> = required.into_iter().filter(is_needed).collect();
+            let shape = shape.as_object_mut().expect("it has properties");
+            shape.insert("properties".to_owned(), Value::Object(properties));
+            shape.insert("title".to_owned(), mode);
+            shape.shift_remove("required");
+            if !required.is_empty() {
+                shape.insert("required".to_owned(), required.into());
+            }
+        }
+    }
+}
+
+/// Whether a map is of that shape, as far as its mode says.
+pub(super) fn fits(shape: &Value, map: &Value) -> bool {
+    map.get(MODE).is_none_or(|mode| shape["properties"][MODE].get("const").is_none_or(|own| own == mode))
+}
+
+/// Gives a map that can have modes and names none the mode that is the default.
+pub(super) fn fill(value: &mut Value, shapes: &[&'static Value]) {
+    let default = shapes.iter().find_map(|shape| shape.get("properties")?.get(MODE)?.get("default"));
+    if let (Some(map), Some(default)) = (value.as_object_mut(), default) {
+        map.entry(MODE).or_insert_with(|| default.clone());
+    }
+}
 
 /// Gives the map the mode of which alone this key is, and takes out what the file says for other modes.
 pub(super) fn imply(entries: &mut Vec<Entry>, shapes: &[&'static Value], key: &str, span: Span) {

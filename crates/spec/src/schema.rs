@@ -10,7 +10,9 @@ use schemars::{Schema, transform};
 use serde_json::{Map, Value, json};
 
 use super::document::{DocumentPath, Step};
-use super::form::{ExperimentForm, NAME_PATTERN};
+use super::form::{DURATION_PATTERN, ExperimentForm, NAME_PATTERN, RATIO_PATTERN};
+use super::modes;
+use base::quantity::{Nanos, Ratio};
 use base::wording::distinct;
 
 /// Names the schema for ever; a change that old specs do not survive gets a new number.
@@ -78,12 +80,72 @@ fn generate() -> Value {
             root.entry(key).or_insert(value);
         }
     }
-    Value::Object(root)
+    let mut root = Value::Object(root);
+    let definitions = root["$defs"].as_object_mut().expect("the forms refer to each other");
+    // Stored as numbers, written as texts.
+    definitions.retain(|name, _| !["Nanos", "Ratio"].contains(&name.as_str()));
+    definitions.insert(
+        "duration".to_owned(),
+        json!({
+            "description": "A number and `ns`, `us`, `ms`, `s`, `m` or `h`: `200ms`, `3s`, `10m`.",
+            "type": "string",
+            "pattern": DURATION_PATTERN,
+            "examples": ["200ms", "3s", "10m"],
+        }),
+    );
+    definitions.insert(
+        "ratio".to_owned(),
+        json!({
+            "description": "Percent or a plain number: `1%` and `0.01` are the same.",
+            "type": ["string", "number"],
+            "pattern": RATIO_PATTERN,
+            "minimum": 0,
+            "examples": ["1%", 0.01],
+        }),
+    );
+    modes::describe(&mut root["$defs"]);
+    let definitions = root["$defs"].clone();
+    write_defaults(&mut root, &definitions);
+    root
+}
+
+/// Every default as a person writes it.
+fn write_defaults(schema: &mut Value, definitions: &Value) {
+    if let Some(mut default) = schema.get_mut("default").map(Value::take) {
+        write_default(&mut default, schema, definitions);
+        schema["default"] = default;
+    }
+    match schema {
+        Value::Object(object) => object.values_mut().for_each(|value| write_defaults(value, definitions)),
+        Value::Array(values) => values.iter_mut().for_each(|value| write_defaults(value, definitions)),
+        _ => {}
+    }
+}
+
+fn write_default(default: &mut Value, schema: &Value, definitions: &Value) {
+    let alternatives = ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(word)?.as_array()).flatten();
+    for shape in [schema].into_iter().chain(alternatives) {
+        let pointer = shape.get("$ref").and_then(Value::as_str);
+        match (pointer.and_then(|pointer| pointer.strip_prefix("#/$defs/")), default.as_f64()) {
+            (Some("duration"), Some(nanos)) => *default = Nanos(nanos as u64).to_string().into(),
+            (Some("ratio"), Some(ratio)) => *default = Ratio(ratio).to_string().into(),
+            (Some(name), _) => write_default(default, &definitions[name], definitions),
+            (None, _) if !modes::fits(shape, default) => {}
+            (None, _) => {
+                for (key, value) in default.as_object_mut().into_iter().flatten() {
+                    write_default(value, &shape["properties"][key.as_str()], definitions);
+                }
+            }
+        }
+    }
 }
 
 /// What an author of a spec needs, in place of what Rust has: no null, no formats, no empty defaults, plain sentences.
 fn tidy(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
+    if object.contains_key("properties") {
+        object.entry("additionalProperties").or_insert(false.into());
+    }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [one] = types.as_slice() {
@@ -100,6 +162,9 @@ fn tidy(schema: &mut Schema) {
                 object.entry(key).or_insert(value);
             }
         }
+    }
+    if let Some(Value::String(pointer)) = object.get_mut("$ref") {
+        *pointer = pointer.replace("/Nanos", "/duration").replace("/Ratio", "/ratio");
     }
     match object.get("format").and_then(Value::as_str) {
         Some("uint32") => drop(object.entry("maximum").or_insert(Value::from(u32::MAX))),
@@ -206,6 +271,26 @@ pub(super) fn property(map_shapes: &[&'static Value], key: &str) -> Vec<&'static
         .filter(|schema| schema.is_object())
         .flat_map(shapes)
         .collect()
+}
+
+/// Calls `act` with every value of a document, its place and its shapes.
+pub(super) fn visit(
+    value: &mut Value,
+    place: &DocumentPath,
+    shapes: &[&'static Value],
+    act: &mut impl FnMut(&mut Value, &DocumentPath, &[&'static Value]),
+) {
+    act(value, place, shapes);
+    match value {
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(key, value)| visit(value, &place.key(key), &property(shapes, key), act));
+        }
+        Value::Array(values) => {
+            let items = items(shapes);
+            values.iter_mut().enumerate().for_each(|(index, value)| visit(value, &place.index(index), &items, act));
+        }
+        _ => {}
+    }
 }
 
 /// The shapes of an entry of a list of these shapes.

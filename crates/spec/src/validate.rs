@@ -12,10 +12,12 @@ use jsonschema::error::{TypeKind, ValidationError, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
-use super::document::{DocumentPath, Node, Step};
+use super::document::{DocumentPath, Node, Step, value_span};
+use super::form::DURATION_PATTERN;
 use super::problem::{MOST_PROBLEMS, Problem, Sources};
 use super::schema;
 use super::wording::{Wording, plain};
+use base::quantity::{Nanos, QuantityError};
 
 static VALIDATOR: LazyLock<Validator> =
     LazyLock::new(|| jsonschema::validator_for(schema::root()).expect("the schema is generated from types and tested"));
@@ -32,6 +34,21 @@ pub(super) struct Violation {
 pub(super) fn validate(sources: &Sources, root: &Node, json: &Value) -> Vec<Violation> {
     let wording = Wording { sources, root, json };
     VALIDATOR.iter_errors(json).flat_map(|error| resolve(&error, &wording)).take(MOST_PROBLEMS).collect()
+}
+
+/// Durations that are longer than one can be, which a pattern does not say.
+pub(super) fn too_long(sources: &Sources, root: &Node, json: &mut Value) -> Vec<Violation> {
+    let mut found = Vec::new();
+    schema::visit(json, &DocumentPath::default(), &schema::top(), &mut |value, place, shapes| {
+        let is_duration = shapes.iter().any(|shape| shape["pattern"] == DURATION_PATTERN);
+        if let Some(Err(error @ QuantityError::TooLarge { .. })) =
+            value.as_str().filter(|_| is_duration).map(str::parse::<Nanos>)
+        {
+            let problem = sources.problem(value_span(root, place), error.to_string());
+            found.push(Violation { problem, place: place.clone() });
+        }
+    });
+    found
 }
 
 fn resolve(error: &ValidationError<'_>, wording: &Wording<'_>) -> Vec<Violation> {

@@ -63,7 +63,7 @@ pub struct WarmupEvaluation {
 ///
 /// Iteration 0 is not pushed: it is a metric of its own. The first duration pushed is that of the sample after it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AdaptiveWarmup {
+pub struct WarmupDetector {
     rule: WarmupRule,
     durations: Vec<f64>,
     elapsed_ns: u64,
@@ -71,11 +71,11 @@ pub struct AdaptiveWarmup {
     evaluation: Option<WarmupEvaluation>,
 }
 
-impl AdaptiveWarmup {
+impl WarmupDetector {
     /// Before the first sample.
     pub fn new(rule: WarmupRule) -> Self {
         let evaluate_at_ns = rule.min_time_ns.min(rule.max_time_ns) as f64;
-        AdaptiveWarmup { rule, durations: Vec::new(), elapsed_ns: 0, evaluate_at_ns, evaluation: None }
+        WarmupDetector { rule, durations: Vec::new(), elapsed_ns: 0, evaluate_at_ns, evaluation: None }
     }
 
     /// Takes the next sample, which ends `elapsed_ns` after warm-up began; `Some` when warm-up is over. Cheap except at the
@@ -143,8 +143,8 @@ mod tests {
         tolerance: 0.02,
     };
 
-    fn run(rule: WarmupRule, durations: impl IntoIterator<Item = u64>) -> (AdaptiveWarmup, Option<WarmupStatus>) {
-        let mut warmup = AdaptiveWarmup::new(rule);
+    fn run(rule: WarmupRule, durations: impl IntoIterator<Item = u64>) -> (WarmupDetector, Option<WarmupStatus>) {
+        let mut warmup = WarmupDetector::new(rule);
         let status = durations
             .into_iter()
             .find_map(|duration| warmup.push(duration, warmup.elapsed_ns.saturating_add(duration)));

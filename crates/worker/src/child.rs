@@ -289,7 +289,7 @@ mod tests {
     use crate::measure::stop::StopReason;
     use crate::validator::ResponseValidator;
     use base::quantity::Nanos;
-    use experiment::{Mock, Stop, Warmup};
+    use experiment::{Mock, SamplesStop, SamplesWarmup, Stop, Warmup};
 
     fn cell() -> Box<CellRequest> {
         Box::new(CellRequest::of_script("c", Mock::steady(Nanos(1_000))))
@@ -304,12 +304,18 @@ mod tests {
         let commands = [
             Command::HELLO,
             Command::Prepare { cell: cell() },
-            Command::Warm { rule: Warmup::Samples { count: many }, at_least: Nanos(0), iterations },
-            Command::Measure { rule: Stop::Samples { count: many, max_time: Nanos::from_secs(9) }, iterations },
+            Command::Warm { rule: Warmup::Samples(SamplesWarmup { count: many }), at_least: Nanos(0), iterations },
+            Command::Measure {
+                rule: Stop::Samples(SamplesStop { count: many, max_time: Nanos::from_secs(9) }),
+                iterations,
+            },
             Command::Slice { time, samples: 4, iterations },
             Command::Slice { time, samples: 4, iterations },
             Command::Check,
-            Command::Profile { rule: Stop::Samples { count: 7, max_time: Nanos::from_secs(9) }, trace: None },
+            Command::Profile {
+                rule: Stop::Samples(SamplesStop { count: 7, max_time: Nanos::from_secs(9) }),
+                trace: None,
+            },
             Command::Outputs { path: folder.path().to_string_lossy().into_owned() },
             Command::ActivationRanges { calibration, data: None },
             Command::Finish,

@@ -13,7 +13,7 @@ use crate::measure::stop::Stopping;
 use crate::measure::warm::{MOST_KEPT, Warming, WarmupStatus};
 use base::metric::{self, Metric};
 use base::quantity::Nanos;
-use experiment::{Stop, Warmup};
+use experiment::{SamplesWarmup, Stop, Warmup};
 
 /// The first slice of a warm-up. Each later one takes a quarter of the time before it, so that pauses for messages are few
 /// and the rule is asked often.
@@ -52,8 +52,8 @@ impl WorkerSession<'_> {
         while status.is_none() {
             let judged = warmed.len();
             let most = match rule {
-                Warmup::Samples { count } => (count as usize).saturating_sub(judged),
-                Warmup::Time { .. } | Warmup::Adaptive { .. } => SAMPLES_IN_LINE,
+                Warmup::Samples(SamplesWarmup { count }) => (count as usize).saturating_sub(judged),
+                Warmup::Time(_) | Warmup::Adaptive(_) => SAMPLES_IN_LINE,
             };
             self.slice(FIRST_SLICE.max(Nanos(warmed.span_ns() / 4)), most, iterations, tick)?;
             warmed.append(std::mem::take(&mut self.validator.run.data.measured));

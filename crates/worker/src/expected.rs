@@ -6,7 +6,7 @@ use super::protocol::{Answer, Command, CommandName, SamplePhase};
 use crate::backend::Phase;
 use crate::measure::{slice, stop, warm};
 use base::quantity::Nanos;
-use experiment::{Stop, Warmup};
+use experiment::{SamplesWarmup, Stop, Warmup};
 
 /// What may be answered to a command that is under way.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl ExpectedAnswers {
             _ => Rule::None,
         };
         let (warmup, counted) = match rule {
-            Rule::Warm { rule: Warmup::Samples { count }, .. } => (count as usize, 0),
+            Rule::Warm { rule: Warmup::Samples(SamplesWarmup { count }), .. } => (count as usize, 0),
             Rule::Measure(rule) => (warm::MOST_KEPT, rule.most_samples()),
             Rule::Load(most) => (0, most),
             Rule::Slice { samples, .. } => (warm::MOST_KEPT, samples as usize),
@@ -168,6 +168,7 @@ impl Count {
 
 #[cfg(test)]
 mod tests {
+    use experiment::{AdaptiveWarmup, SamplesStop, TimeWarmup};
     use std::collections::BTreeMap;
 
     use super::*;
@@ -210,9 +211,12 @@ mod tests {
         let calibration = experiment::Calibration::MinMax;
         vec![
             (Command::Hello { protocol: 4, oldest: 4 }, hello()),
-            (Command::Warm { rule: Warmup::Samples { count: 3 }, at_least, iterations }, done(true, false, false)),
             (
-                Command::Measure { rule: Stop::Samples { count: 3, max_time: time }, iterations },
+                Command::Warm { rule: Warmup::Samples(SamplesWarmup { count: 3 }), at_least, iterations },
+                done(true, false, false),
+            ),
+            (
+                Command::Measure { rule: Stop::Samples(SamplesStop { count: 3, max_time: time }), iterations },
                 done(false, true, true),
             ),
             (
@@ -226,7 +230,7 @@ mod tests {
             (Command::Check, done(false, false, true)),
             (Command::Afterwards(Afterwards::default()), Answer::done()),
             (
-                Command::Profile { rule: Stop::Samples { count: 3, max_time: time }, trace: None },
+                Command::Profile { rule: Stop::Samples(SamplesStop { count: 3, max_time: time }), trace: None },
                 done(false, true, false),
             ),
             (Command::Outputs { path: path() }, Answer::done()),
@@ -317,7 +321,12 @@ mod tests {
     fn a_warm_up_and_a_slice_end_after_what_was_asked_for() {
         let (at_least, iterations, time) = (Nanos(20_000_000), 1, Nanos(10_000_000));
         let tolerance = base::quantity::Ratio(0.02);
-        let adaptive = Warmup::Adaptive { min_time: time, max_time: Nanos::from_secs(1), min_samples: 20, tolerance };
+        let adaptive = Warmup::Adaptive(AdaptiveWarmup {
+            min_time: time,
+            max_time: Nanos::from_secs(1),
+            min_samples: 20,
+            tolerance,
+        });
         let end = |command: Command, phase, taken: u64, status, waited_ms| {
             let mut expected = ExpectedAnswers::of(&command);
             assert_eq!(expected.take(&samples(phase, taken), None), Ok(false));
@@ -329,7 +338,7 @@ mod tests {
             end(command, SamplePhase::Warmup, taken, Some(status), waited_ms)
         };
         use WarmupStatus::{Converged, Fixed};
-        let by_time = Warmup::Time { time };
+        let by_time = Warmup::Time(TimeWarmup { time });
         assert_eq!((warm(by_time, 3, Fixed, 10), warm(adaptive, 3, Converged, 20)), (None, None));
         assert_eq!(warm(by_time, 2, Fixed, 10).as_deref(), Some("`warm` ended after 2 samples, not 3"));
         assert_eq!(warm(by_time, 9, Fixed, 9).as_deref(), Some("`warm` ended after 9.0ms, not 10ms"));

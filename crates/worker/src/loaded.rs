@@ -397,6 +397,8 @@ impl Cold {
 
 #[cfg(test)]
 mod tests {
+    use experiment::SamplesStop;
+
     use super::*;
     use crate::backend::Placement;
     use base::machine::clock::HostClock;
@@ -464,7 +466,7 @@ mod tests {
             resident_around_load: None,
             own_totals: OwnTotals::default(),
         };
-        let rule = Stop::Samples { count: 5, max_time: Nanos::from_secs(600) };
+        let rule = Stop::Samples(SamplesStop { count: 5, max_time: Nanos::from_secs(600) });
         let measured = cell.measure(rule, 1).expect("the recorder does not fail");
         let asked = asked.borrow();
         let (settled, counted) = (measured.settled.len(), measured.samples.len());

@@ -170,7 +170,7 @@ impl Bisection<'_> {
         let neighbours = search(ends, between, |version| self.try_it(loaded, &followed, [&good, version], row.ratio))?;
         let Some(neighbours) = neighbours else { return stopped() };
         let mut profiled = loaded.clone();
-        profiled.experiment.profile = Some(Profiling::DEFAULT);
+        profiled.experiment.profile = Some(Profiling::default());
         let Some(pair) = self.neighbours(&mut profiled, &followed, &neighbours)? else { return stopped() };
         let mut lines = self.found(&profiled, &pair, &name, &neighbours);
         let untried: Vec<String> = passed_over(&all, &neighbours).iter().map(|runtime| runtime.name.clone()).collect();

@@ -14,7 +14,7 @@ use crate::run::event::Event;
 use crate::run::forecast::start_time;
 use crate::run::session::{RunError, Session};
 use base::quantity::Nanos;
-use experiment::{Profiling, Stop, Warmup};
+use experiment::{Profiling, SamplesStop, Stop, TimeWarmup, Warmup};
 use plan::{Cell, block_order};
 use reading::plain_file;
 use record::profiled::{CellProfile, ProfiledNode, TRACES};
@@ -188,8 +188,8 @@ impl Turn<'_> {
         let mut request = job.request(cell, Arm::Main, run);
         request.profiled = is_profiled;
         request.callers = 1;
-        let rule = Stop::Samples { count: inferences(job, cell, self.wanted), max_time: LONGEST };
-        let warm = Warmup::Time { time: warmup(job, cell) };
+        let rule = Stop::Samples(SamplesStop { count: inferences(job, cell, self.wanted), max_time: LONGEST });
+        let warm = Warmup::Time(TimeWarmup { time: warmup(job, cell) });
         let commands = [
             Command::Warm { rule: warm, at_least: Nanos(0), iterations: 1 },
             Command::Profile { rule, trace: self.trace().filter(|_| is_profiled) },

@@ -13,7 +13,7 @@ use crate::run::served::replayed;
 use crate::run::session::{RunError, Session};
 use base::metric::LATE_SHARE;
 use base::quantity::Nanos;
-use experiment::{LatencyBound, Load, Stop, spaced};
+use experiment::{LatencyBound, Load, Stop, TimeStop, spaced};
 use plan::{Cell, RandomStream};
 use record::{Arm, CellRate, Outcome, Rates, StoredRun, TriedRate};
 use statistics::largest_rate::{LateCounts, largest_rate};
@@ -25,7 +25,7 @@ use worker::measure::load::Queries;
 use worker::{RunPlan, WorkerRun};
 
 /// How the service times of a cell are sampled.
-const SERVICES: Stop = Stop::Time { time: Nanos::from_secs(2), min_samples: 200, max_samples: 20_000 };
+const SERVICES: Stop = Stop::Time(TimeStop { time: Nanos::from_secs(2), min_samples: 200, max_samples: 20_000 });
 
 /// Schedules that they are replayed through.
 const SCHEDULES: u64 = 10;

@@ -19,7 +19,7 @@ use crate::run::{Budget, Job};
 use base::machine::clock::ClockQuality;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
-use experiment::{Cache, Design, RuntimeIndex, Warmup};
+use experiment::{AdaptiveWarmup, Cache, Design, RuntimeIndex, Warmup};
 use plan::{Cell, CellId};
 use record::{Arm, LibrarySaid, Rehearsed, StoreError, StoredRun, TooLarge};
 use worker::RunPlan;
@@ -42,18 +42,20 @@ const TOLERANCE: Ratio = Ratio(0.05);
 /// runs (method 2.3), and otherwise just long enough.
 pub(super) fn pilot_warmup(rule: Warmup) -> Warmup {
     match rule {
-        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => Warmup::Adaptive {
-            min_time: min_time.max(LEAST_TIME),
-            max_time: max_time.max(LEAST_MAX_TIME),
-            min_samples: min_samples.max(LEAST_SAMPLES),
-            tolerance,
-        },
-        Warmup::Samples { .. } | Warmup::Time { .. } => Warmup::Adaptive {
+        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => {
+            Warmup::Adaptive(AdaptiveWarmup {
+                min_time: min_time.max(LEAST_TIME),
+                max_time: max_time.max(LEAST_MAX_TIME),
+                min_samples: min_samples.max(LEAST_SAMPLES),
+                tolerance,
+            })
+        }
+        Warmup::Samples(_) | Warmup::Time(_) => Warmup::Adaptive(AdaptiveWarmup {
             min_time: LEAST_TIME,
             max_time: LEAST_MAX_TIME,
             min_samples: LEAST_SAMPLES,
             tolerance: TOLERANCE,
-        },
+        }),
     }
 }
 

@@ -14,7 +14,9 @@ use super::session::Session;
 use base::metric;
 use base::quantity::{Nanos, Ratio};
 use device::{Gpu, OtherWorkers, Watch};
-use experiment::{Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, Warmup};
+use experiment::{
+    AdaptiveWarmup, Boundary, Completion, Device, Devices, FidelityLimits, Provider, Stop, TimeStop, Warmup,
+};
 use files::array::Array;
 use files::scratch::Scratch;
 use onnx::ElementType;
@@ -319,14 +321,14 @@ impl Trier<'_> {
             evict_bytes: way.is_cold.then_some(EVICTED),
             ..CellRequest::new("verification", backend, tensors)
         };
-        let warmup = Warmup::Adaptive {
+        let warmup = Warmup::Adaptive(AdaptiveWarmup {
             min_time: Nanos::from_millis(200),
             max_time: Nanos::from_millis(500),
             min_samples: LEAST_SAMPLES,
             tolerance: Ratio(0.05),
-        };
+        });
         RunPlan {
-            stop: Some(Stop::Time { time: LENGTH, min_samples: LEAST_SAMPLES, max_samples: 100_000 }),
+            stop: Some(Stop::Time(TimeStop { time: LENGTH, min_samples: LEAST_SAMPLES, max_samples: 100_000 })),
             afterwards: way.afterwards,
             outputs: way.wants_outputs.then(|| PathBuf::from(outputs)),
             ..RunPlan::warming(request, warmup)

@@ -5,7 +5,9 @@ use std::fmt::{Result, Write};
 use super::time::about;
 use base::metric::{Direction, MetricReference, Unit};
 use base::quantity::Nanos;
-use experiment::{Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, SPINNING_STOP, Stop};
+use experiment::{
+    Axis, Bound, Cache, Choose, Dataset, Design, Experiment, Parallel, PrecisionStop, SPINNING_STOP, Stop,
+};
 use judge::summary::LEAST_RUNS;
 use plan::{CellForecast, Plan, estimate_before_measuring, is_idle};
 use report::format::{self, difference};
@@ -178,7 +180,7 @@ fn design(experiment: &Experiment) -> Option<String> {
 
 fn samples(experiment: &Experiment, reference: MetricReference, from: u32, to: u32) -> String {
     let mut words = format!("at least {to} per run instead of {from}, needed for `{reference}`");
-    if let Stop::Precision { max_time, .. } = experiment.measure.stop {
+    if let Stop::Precision(PrecisionStop { max_time, .. }) = experiment.measure.stop {
         // The time of a sample with which the limit comes just as the last one does.
         let slowest = max_time.to_duration() / to.max(1);
         let _ = write!(words, "; models slower than {slowest:.1?} reach `max_time` ({max_time}) first");

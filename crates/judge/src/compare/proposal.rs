@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Judged;
 use crate::summary::CONFIDENCE;
 use base::metric;
-use experiment::{Runs, Stop};
+use experiment::{PrecisionStop, Runs, Stop};
 use plan::Plan;
 use record::{Arm, Manifest, Outcome, StoreError, StoredRun};
 use statistics::interim::{Analysis, InterimAnalyses};
@@ -54,8 +54,8 @@ pub struct Needed {
 pub fn propose(manifest: &Manifest, runs: &[StoredRun], relative: f64) -> Result<Vec<Proposal>, StoreError> {
     let plan = &manifest.plan;
     let bounds = match manifest.experiment.measure.stop {
-        Stop::Precision { min_samples, max_samples, .. } => min_samples as usize..=max_samples as usize,
-        Stop::Samples { .. } | Stop::Time { .. } => 5..=100_000,
+        Stop::Precision(PrecisionStop { min_samples, max_samples, .. }) => min_samples as usize..=max_samples as usize,
+        Stop::Samples(_) | Stop::Time(_) => 5..=100_000,
     };
     let of = |cell: &plan::Cell| {
         let is_of = |run: &&StoredRun| run.cell == cell.id && run.arm == Arm::Main;

@@ -10,7 +10,10 @@ use crate::together;
 use base::code::spelt;
 use base::metric::{CLOCK_OVERHEAD, DEVICE_ENERGY, LATENCY, Metric, PACKAGE_ENERGY, Unit};
 use base::wording::{capitalized, count, distinct, list};
-use experiment::{Arrivals, Axis, Boundary, Cache, Completion, Design, Load, Stop, StopStatistic, Warmup};
+use experiment::{
+    AdaptiveWarmup, Arrivals, Axis, Boundary, Cache, Completion, Design, Load, PrecisionStop, SamplesStop,
+    SamplesWarmup, Stop, StopStatistic, TimeStop, TimeWarmup, Warmup,
+};
 use judge::results::{Cell, Method, Results};
 use plan::CellId;
 use reading::shell;
@@ -302,18 +305,26 @@ fn kind(values: &Value) -> String {
 
 fn warmup(rule: &Warmup) -> String {
     match rule {
-        Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => format!(
+        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => format!(
             " until the median of the second quarter and that of the last half of all warm-up samples agreed within {} without a significant trend (at least {min_time} and {min_samples} samples, at most {max_time}, and never shorter than what any cell of the comparison needed in the first block).",
             percent(tolerance.0)
         ),
-        Warmup::Samples { count: number } => format!(" for {}.", count(u64::from(*number), "sample")),
-        Warmup::Time { time } => format!(" for {time}."),
+        Warmup::Samples(SamplesWarmup { count: number }) => format!(" for {}.", count(u64::from(*number), "sample")),
+        Warmup::Time(TimeWarmup { time }) => format!(" for {time}."),
     }
 }
 
 fn stop(rule: &Stop) -> String {
     match rule {
-        Stop::Precision { statistic, relative, confidence, min_samples, max_samples, min_time, max_time } => {
+        Stop::Precision(PrecisionStop {
+            statistic,
+            relative,
+            confidence,
+            min_samples,
+            max_samples,
+            min_time,
+            max_time,
+        }) => {
             let statistic = match statistic {
                 StopStatistic::Median => "median",
                 StopStatistic::Mean => "mean",
@@ -324,10 +335,12 @@ fn stop(rule: &Stop) -> String {
                 percent(relative.0)
             )
         }
-        Stop::Samples { count: number, max_time } => {
+        Stop::Samples(SamplesStop { count: number, max_time }) => {
             format!("Sampling went on for {}, at most {max_time}.", count(u64::from(*number), "sample"))
         }
-        Stop::Time { time, max_samples, .. } => format!("Sampling went on for {time}, at most {max_samples} samples."),
+        Stop::Time(TimeStop { time, max_samples, .. }) => {
+            format!("Sampling went on for {time}, at most {max_samples} samples.")
+        }
     }
 }
 

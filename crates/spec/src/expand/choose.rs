@@ -6,7 +6,7 @@ use crate::document::DocumentPath;
 use crate::form::{BoundForm, ChooseForm};
 use crate::note::Note;
 use base::metric::{MetricReference, Unit};
-use experiment::{Bound, Choose, Compare, Measure, Space, Stop, Vocabulary};
+use experiment::{Bound, Choose, Compare, Measure, PrecisionStop, SamplesStop, Space, Stop, TimeStop, Vocabulary};
 use statistics::quantile::quantile_support;
 
 /// Reads `choose`. What the schema refused of it was taken out, and is not missed here.
@@ -81,19 +81,19 @@ pub(super) fn raise_samples(measure: &mut Measure, asked: &[(DocumentPath, Metri
     }
     let Some((place, reference, needed)) = most_demanding(asked) else { return };
     match &mut measure.stop {
-        Stop::Precision { max_samples, .. } if *max_samples < needed => {
+        Stop::Precision(PrecisionStop { max_samples, .. }) if *max_samples < needed => {
             let message =
                 format!("`{reference}` needs {needed} samples per run, more than `max_samples` ({max_samples})");
             let hint = format!("use a lower percentile, or write `measure.stop.max_samples: {needed}` or more");
             check.error(place, message, hint);
         }
-        Stop::Precision { min_samples, .. } if *min_samples < needed => {
+        Stop::Precision(PrecisionStop { min_samples, .. }) if *min_samples < needed => {
             check.notes.push(Note::MoreSamples { reference, from: *min_samples, to: needed });
             *min_samples = needed;
         }
-        Stop::Precision { .. } => {}
-        Stop::Samples { count, .. } => too_few(reference, needed, ("count", *count), &stop_place, check),
-        Stop::Time { max_samples, .. } => {
+        Stop::Precision(_) => {}
+        Stop::Samples(SamplesStop { count, .. }) => too_few(reference, needed, ("count", *count), &stop_place, check),
+        Stop::Time(TimeStop { max_samples, .. }) => {
             too_few(reference, needed, ("max_samples", *max_samples), &stop_place, check);
         }
     }
@@ -148,7 +148,7 @@ mod tests {
 
     fn least_samples(rest: &str) -> Option<u32> {
         match mock(rest).measure.stop {
-            Stop::Precision { min_samples, .. } => Some(min_samples),
+            Stop::Precision(PrecisionStop { min_samples, .. }) => Some(min_samples),
             _ => None,
         }
     }

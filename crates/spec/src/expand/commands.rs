@@ -12,7 +12,7 @@ use crate::document::DocumentPath;
 use crate::files::Depth;
 use crate::form::{CommandEntry, CommandForm, ExperimentForm, OneOrMany};
 use base::quantity::Nanos;
-use experiment::{Command, Model, Stdout, Stop, Warmup};
+use experiment::{Command, Model, SamplesWarmup, Stdout, Stop, TimeStop, Warmup};
 use reading::nearest::nearest;
 use reading::shell;
 
@@ -23,10 +23,11 @@ const OF_MODELS: [&[&str]; 2] = [
 ];
 
 /// One execution is a fresh process already, so that one warms up, and a block stays short.
-pub(super) const WARMUP: Warmup = Warmup::Samples { count: 1 };
+pub(super) const WARMUP: Warmup = Warmup::Samples(SamplesWarmup { count: 1 });
 
 /// Half a second, or one execution where that takes longer.
-pub(super) const STOP: Stop = Stop::Time { time: Nanos::from_millis(500), min_samples: 1, max_samples: 100_000 };
+pub(super) const STOP: Stop =
+    Stop::Time(TimeStop { time: Nanos::from_millis(500), min_samples: 1, max_samples: 100_000 });
 
 /// Whether commands are measured; says what of the specification does not go with that.
 pub(super) fn are_measured(form: &ExperimentForm, check: &mut Check<'_>) -> bool {

@@ -1,10 +1,10 @@
-//! `compare`, `runs`, `require` and `budget`: the baseline's names, margins, and what must be so beforehand.
+//! `compare`, `runs` and `require`: the baseline's names, margins, and what must be so beforehand.
 
 use super::{measure, selection};
 use crate::check::Check;
 use crate::document::DocumentPath;
-use crate::form::{CompareForm, DurationText, MarginForm, RequireForm, RunsForm};
-use base::quantity::{Nanos, Ratio};
+use crate::form::{CompareForm, MarginForm, RequireForm};
+use base::quantity::Ratio;
 use experiment::{Compare, Device, Grade, Margin, Require, Runs, Selector, Space};
 use reading::nearest::list;
 
@@ -35,27 +35,24 @@ fn check_baseline(baseline: &Selector, axes: &Space, place: &DocumentPath, check
 fn margin(form: &MarginForm, place: &DocumentPath, check: &mut Check<'_>) -> Margin {
     let unasked = Margin::default();
     let (default, tail) = match form {
-        MarginForm::Ratio(text) => (measure::open_ratio(text, place, check), None),
+        MarginForm::Ratio(default) => {
+            measure::open_ratio(*default, place, check);
+            (*default, None)
+        }
         MarginForm::Form(form) => {
-            let mut read = |key: &str, text| measure::open_ratio(text, &place.key(key), check);
-            let default = form.default.as_ref().map_or(unasked.default, |text| read("default", text));
-            (default, form.tail.as_ref().map(|text| read("tail", text)))
+            for (key, ratio) in [("default", form.default), ("tail", form.tail)] {
+                ratio.into_iter().for_each(|ratio| measure::open_ratio(ratio, &place.key(key), check));
+            }
+            (form.default.unwrap_or(unasked.default), form.tail)
         }
     };
     Margin { default, tail: tail.unwrap_or(Ratio(default.0.max(unasked.tail.0))) }
 }
 
-/// Reads `runs`.
-pub(super) fn runs(form: &RunsForm, check: &mut Check<'_>) -> Runs {
-    match form {
-        RunsForm::Auto => Runs::AUTO,
-        RunsForm::Fixed(number) => Runs::fixed(*number),
-        RunsForm::ByNeed(bounds) => {
-            let bounds = [("min", bounds.min), ("max", bounds.max)];
-            let (min, max) = measure::bounds(bounds, &DocumentPath::top("runs"), check);
-            Runs { min, max }
-        }
-    }
+/// Checks `runs`.
+pub(super) fn runs(Runs { min, max }: Runs, check: &mut Check<'_>) -> Runs {
+    let (min, max) = measure::bounds([("min", min), ("max", max)], &DocumentPath::top("runs"), check);
+    Runs { min, max }
 }
 
 /// Reads `require`, and refuses what it asks of GPUs where nothing is measured on one.
@@ -75,14 +72,10 @@ pub(super) fn require(form: &RequireForm, devices: &[Device], check: &mut Check<
     }
 }
 
-/// Reads `budget`.
-pub(super) fn budget(form: Option<&DurationText>, check: &mut Check<'_>) -> Option<Nanos> {
-    form.map(|text| measure::positive(text, &DocumentPath::top("budget"), check))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::expand::tests::{mock, mock_with, warnings};
+    use base::quantity::Nanos;
     use experiment::Aa;
 
     use super::*;

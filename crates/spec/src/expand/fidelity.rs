@@ -3,19 +3,19 @@
 use super::Axis;
 use crate::check::Check;
 use crate::document::DocumentPath;
-use crate::form::{FidelityForm, Ordered, RatioText};
+use crate::form::Ordered;
 use experiment::{FidelityLimits, FidelitySettings, Precision, Variant};
 use reading::nearest::suggestion;
 
 /// Reads the limits; every key is a precision or a variant.
 pub(super) fn expand(
-    form: &Ordered<FidelityForm>,
+    form: &Ordered<FidelityLimits>,
     variants: &Axis<Variant>,
     check: &mut Check<'_>,
 ) -> FidelitySettings {
     let mut settings = FidelitySettings::default();
     let top = DocumentPath::top("fidelity");
-    for (key, form) in &form.0 {
+    for (key, limits) in &form.0 {
         let place = top.key(key);
         let names = variants.values.iter().map(|variant| variant.name.as_str());
         if Precision::of_name(key).is_none() && variants.is_complete && !names.clone().any(|name| name == key) {
@@ -28,26 +28,12 @@ pub(super) fn expand(
             });
             continue;
         }
-        settings.limits.insert(key.clone(), limits(form, &place, check));
+        for (key, share) in [("close", limits.close), ("top1", limits.top1), ("equal", limits.equal)] {
+            if share.is_some_and(|share| share > 1.0) {
+                check.error(&place.key(key), format!("`{key}` is a share; it must be at most 100 %"), None);
+            }
+        }
+        settings.limits.insert(key.clone(), *limits);
     }
     settings
-}
-
-fn limits(form: &FidelityForm, place: &DocumentPath, check: &mut Check<'_>) -> FidelityLimits {
-    let mut share = |key: &str, text: &Option<RatioText>| {
-        let place = place.key(key);
-        let ratio: base::quantity::Ratio = check.quantity(&place, &text.as_ref()?.0);
-        if key != "rel" && !(0.0..=1.0).contains(&ratio.0) {
-            check.error(&place, format!("`{key}` is a share; it must be at most 100 %"), None);
-        }
-        Some(ratio.0)
-    };
-    FidelityLimits {
-        cosine: form.cosine,
-        abs: form.abs,
-        rel: share("rel", &form.rel),
-        close: share("close", &form.close),
-        top1: share("top1", &form.top1),
-        equal: share("equal", &form.equal),
-    }
 }

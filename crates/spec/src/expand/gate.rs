@@ -69,7 +69,7 @@ mod tests {
         let experiment = mock("gate: [{ metric: latency.p95, worse_by: 5% }, { metric: peak_rss, worse_by: 1MiB }]");
         let found: Vec<Difference> = experiment.gate.iter().map(|gate| gate.worse_by).collect();
         assert_eq!(found, [Difference::Relative(0.05), Difference::Absolute(1_048_576.0)]);
-        assert!(matches!(experiment.measure.stop, Stop::Precision { min_samples: 72, .. }));
+        assert!(matches!(experiment.measure.stop, Stop::Precision(experiment::PrecisionStop { min_samples: 72, .. })));
     }
 
     #[test]

@@ -7,15 +7,18 @@ use super::measure;
 use crate::check::Check;
 use crate::document::DocumentPath;
 use crate::files::Depth;
-use crate::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText, StopForm};
+use crate::form::{LatencyBoundForm, LoadForm, LoadLevels, OneOrMany, RateText};
 use base::metric::{LATE_SHARE, LATENCY, MetricReference, Statistic};
 use base::quantity::{Nanos, per_second};
-use experiment::{Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, Stop, Trace, Variant};
+use experiment::{
+    Arrivals, Cache, Design, InputFile, InputPoint, LatencyBound, Load, Measure, PrecisionStop, SamplesStop, Stop,
+    TimeStop, Trace, Variant,
+};
 use files::digest;
 use reading::plain_file;
 
 /// Without another rule: a run goes on so long, and for so many queries. Rates take more where the queue needs it.
-const STOP: Stop = Stop::Time { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 };
+const STOP: Stop = Stop::Time(TimeStop { time: Nanos::from_secs(10), min_samples: 64, max_samples: 200_000 });
 
 /// A run takes the time of its queries.
 const TIMEOUT: Nanos = Nanos::from_secs(600);
@@ -152,13 +155,13 @@ fn read_rates(
 
 fn bound(form: &LatencyBoundForm, check: &mut Check<'_>) -> Option<LatencyBound> {
     let written = [
-        (Statistic::P90, &form.p90),
-        (Statistic::P95, &form.p95),
-        (Statistic::P99, &form.p99),
-        (Statistic::P999, &form.p99_9),
+        (Statistic::P90, form.p90),
+        (Statistic::P95, form.p95),
+        (Statistic::P99, form.p99),
+        (Statistic::P999, form.p99_9),
     ];
-    let (statistic, text) = written.into_iter().find_map(|(statistic, text)| Some((statistic, text.as_ref()?)))?;
-    let limit = measure::positive(text, &top().key("bound").key(statistic.name()), check);
+    let (statistic, limit) = written.into_iter().find_map(|(statistic, limit)| Some((statistic, limit?)))?;
+    measure::positive(limit, &top().key("bound").key(statistic.name()), check);
     Some(LatencyBound { probability: statistic.probability()?, limit }).filter(|bound| bound.limit.0 > 0)
 }
 
@@ -173,13 +176,13 @@ fn unique(levels: Vec<(DocumentPath, Load)>, check: &mut Check<'_>) -> Vec<Load>
 }
 
 /// What a load asks of the rest of `measure`.
-pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopForm, check: &mut Check<'_>) {
+pub(super) fn check_measure(load: &[Load], measure: &mut Measure, check: &mut Check<'_>) {
     if load.is_empty() {
         return;
     }
     let most = match measure.stop {
-        Stop::Samples { count, .. } => count,
-        Stop::Time { max_samples, .. } | Stop::Precision { max_samples, .. } => max_samples,
+        Stop::Samples(SamplesStop { count, .. }) => count,
+        Stop::Time(TimeStop { max_samples, .. }) | Stop::Precision(PrecisionStop { max_samples, .. }) => max_samples,
     };
     if most > MOST_QUERIES {
         let message = format!("a run under a load has at most a million queries, and `stop` asks for {most}");
@@ -195,12 +198,15 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
         let problem = check.at_key(&place(key), format!("under a `load` there is no `{key}`: {why}"));
         check.problems.push(problem.with_hint("leave one of them out"));
     }
+    if check.is_damaged(&place("stop")) {
+        return;
+    }
     if !check.has(&place("stop")) {
         measure.stop = STOP;
         if !check.has(&place("timeout")) {
             measure.timeout = measure.timeout.max(TIMEOUT);
         }
-    } else if let (StopForm::Precision(_), Stop::Precision { max_time, .. }) = (stop, measure.stop) {
+    } else if let Stop::Precision(PrecisionStop { max_time, .. }) = measure.stop {
         let message = "`precision` takes latencies for independent, and those of a queue are not";
         // What the file says is right for the runs that it asks for; the load came from the command line.
         if check.is_of_command_line(&top()) && !check.is_of_command_line(&place("stop")) {
@@ -222,7 +228,9 @@ pub(super) fn check_measure(load: &[Load], measure: &mut Measure, stop: &StopFor
 /// The rule without another one, for so long.
 fn timed(time: Nanos) -> Stop {
     match STOP {
-        Stop::Time { min_samples, max_samples, .. } => Stop::Time { time, min_samples, max_samples },
+        Stop::Time(TimeStop { min_samples, max_samples, .. }) => {
+            Stop::Time(TimeStop { time, min_samples, max_samples })
+        }
         other => other,
     }
 }
@@ -308,7 +316,7 @@ mod tests {
         let stop = "stop: { mode: samples, count: 100 }";
         assert!(matches!(
             mock(&format!("measure: {{ load: offline, {stop} }}")).measure.stop,
-            Stop::Samples { count: 100, .. }
+            Stop::Samples(SamplesStop { count: 100, .. })
         ));
     }
 
@@ -317,12 +325,14 @@ mod tests {
         let load = ["measure.load.rate=largest", "measure.load.bound.p99=20ms"];
         let loaded = valid("measure: { stop: { max_time: 500ms } }", &load);
         let time = Nanos::from_millis(500);
-        assert!(matches!(loaded.experiment.measure.stop, Stop::Time { time: found, .. } if found == time));
+        assert!(matches!(loaded.experiment.measure.stop, Stop::Time(TimeStop { time: found, .. }) if found == time));
         assert_eq!(loaded.experiment.measure.timeout, TIMEOUT);
         let said: Vec<&str> = loaded.warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(said, ["`precision` takes latencies for independent, and those of a queue are not"]);
         assert!(valid("runs: 5", &load).warnings.is_empty());
         assert_eq!(problems("measure: { load: offline, stop: { max_time: 500ms } }").len(), 1);
+        let wrong = problems("measure: { load: offline, stop: { mode: time, time: 9999999999999h } }");
+        assert_eq!(wrong, ["`9999999999999h` is too large for a duration"]);
     }
 
     #[test]

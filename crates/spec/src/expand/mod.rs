@@ -83,7 +83,7 @@ enum BackendKind {
 pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, check: &mut Check<'_>) -> Experiment {
     let kind = match &form.backend {
         _ if check.is_damaged(&DocumentPath::top("backend")) => BackendKind::Unknown,
-        form if form.reads_models() => BackendKind::ReadsModels,
+        backend if backend.reads_models() => BackendKind::ReadsModels,
         _ => BackendKind::Scripted,
     };
     let name = form.name.as_ref().map_or(default_name, |name| &name.0).to_owned();
@@ -129,7 +129,7 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     let matrix = matrix::expand(&form.matrix, &axes, check);
     let mut measure = measure::expand(&form.measure, runs_commands, check);
     measure.trace = trace;
-    load::check_measure(&load, &mut measure, &form.measure.stop, check);
+    load::check_measure(&load, &mut measure, check);
     load::check_sessions(has_load, &variants.values, check);
     let mut compare = compare::expand(&form.compare, &axes, check);
     let executes_models = kind == BackendKind::ReadsModels && !runs_commands;
@@ -152,8 +152,11 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
     dataset::check_metrics(&asked, dataset.as_ref(), &models, check);
     let fidelity = fidelity::expand(&form.fidelity, &variants, check);
     let tables = tables::expand(&form.tables, &axes, &matrix, &compare, check);
-    let budget = compare::budget(form.budget.as_ref(), check);
-    let backend = if runs_commands { Backend::Commands } else { measure::backend(&form.backend, check) };
+    if let Some(budget) = form.budget {
+        measure::positive(budget, &DocumentPath::top("budget"), check);
+    }
+    measure::check_backend(&form.backend, check);
+    let backend = if runs_commands { Backend::Commands } else { form.backend.clone() };
     let require = compare::require(&form.require, &devices.values, check);
     Experiment {
         name,
@@ -165,14 +168,14 @@ pub(super) fn expand(form: &ExperimentForm, folder: &Path, default_name: &str, c
         devices: devices.values,
         plugins,
         runtimes: runtimes.values,
-        runs: compare::runs(&form.runs, check),
+        runs: compare::runs(form.runs, check),
         seed: form.seed,
         matrix,
         measure,
-        profile: measure::profile(&form.measure),
+        profile: form.measure.profile.profiling(),
         backend,
         compare,
-        budget,
+        budget: form.budget,
         require,
         choose,
         goals,

@@ -43,7 +43,7 @@ mod tests {
         let experiment = mock("variants: [a, b]\npareto: [latency.p95, peak_rss, items]");
         let names: Vec<String> = experiment.pareto.iter().map(ToString::to_string).collect();
         assert_eq!(names, ["latency.p95", "peak_rss", "items"]);
-        assert!(matches!(experiment.measure.stop, Stop::Precision { min_samples: 72, .. }));
+        assert!(matches!(experiment.measure.stop, Stop::Precision(experiment::PrecisionStop { min_samples: 72, .. })));
         assert!(mock("variants: [a, b]").pareto.is_empty());
     }
 

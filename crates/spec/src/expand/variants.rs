@@ -2,19 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Axis, BackendKind, conversion, programs, provider, range, session, variant_names};
+use super::{Axis, BackendKind, conversion, measure, programs, provider, range, session, variant_names};
 use crate::check::Check;
 use crate::document::{DocumentPath, Step};
-use crate::form::{
-    ExperimentForm, MOST_THREADS, MockVariantForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm,
-};
+use crate::form::{ExperimentForm, OneOrMany, Ordered, Setting, ThreadsEntry, VariantEntry, VariantForm};
 use crate::wording::{PLANNED_PRECISIONS, bad_name, precision_meant_by, unavailable_precision};
 use base::name::{fitting_name, is_name};
-use base::quantity::Ratio;
 use experiment::beyond_limit;
-use experiment::{
-    Combine, Execution, GraphOptimization, MockFailure, MockVariant, Model, Precision, Runtime, Threads, Variant,
-};
+use experiment::{Combine, Execution, GraphOptimization, MOST_THREADS, Model, Precision, Runtime, Threads, Variant};
 use reading::nearest::{nearest, suggestion};
 use reading::yaml::scalar;
 
@@ -162,7 +157,8 @@ fn from_form(
         conversion::overlay(&mut start.convert, form);
     }
     if let Some(mock) = &form.mock {
-        overlay_mock(&mut start.mock, mock, &place.key("mock"), check);
+        measure::check_mock_variant(mock, &place.key("mock"), check);
+        start.mock = start.mock.overlaid(mock);
     }
     let made = multiply(start, form, combine, place, check);
     conversion::check(form, &made, place, check);
@@ -194,44 +190,6 @@ fn unknown_base(base: &str, place: &DocumentPath, earlier: &Axis<Variant>, writt
 
 fn overlay(settings: &mut BTreeMap<String, String>, form: &Ordered<Setting>) {
     settings.extend(form.0.iter().map(|(key, setting)| (key.clone(), setting.0.clone())));
-}
-
-pub(super) fn overlay_mock(
-    mock: &mut MockVariant,
-    form: &MockVariantForm,
-    place: &DocumentPath,
-    check: &mut Check<'_>,
-) {
-    if let Some(scale) = &form.scale {
-        let place = place.key("scale");
-        let scale: Ratio = check.quantity(&place, &scale.0);
-        if scale.0 <= 0.0 {
-            check.error(&place, "`scale` must be more than zero", None);
-        }
-        mock.scale = Some(scale);
-    }
-    if let Some(on_cpu) = &form.on_cpu {
-        mock.on_cpu = Some(check.quantity(&place.key("on_cpu"), &on_cpu.0));
-    }
-    if let Some(on_device) = &form.on_device {
-        mock.on_device = Some(check.quantity(&place.key("on_device"), &on_device.0));
-    }
-    if let Some(differ) = &form.differ {
-        mock.differ = Some(check.quantity(&place.key("differ"), &differ.0));
-    }
-    mock.fits = form.fits.or(mock.fits);
-    if let Some(operators) = &form.operators {
-        let place = place.key("operators");
-        let entries = operators.0.iter();
-        mock.operators =
-            entries.map(|(name, share)| (name.clone(), check.quantity(&place.key(name), &share.0))).collect();
-        if mock.operators.iter().map(|(_, share)| share.0).sum::<f64>() > 1.0 {
-            check.error(&place, "the shares of `operators` add up to more than 100%", None);
-        }
-    }
-    if let Some(fail) = &form.fail {
-        mock.fail = Some(MockFailure { kind: fail.kind, at: fail.at, runs: fail.runs.clone().unwrap_or_default() });
-    }
 }
 
 /// The names of what the lists of an entry multiply to, the last list fastest; none where they are more than `most`, or
@@ -391,7 +349,7 @@ fn vary<T>(
 fn read_threads(entry: &ThreadsEntry) -> (Threads, String) {
     let threads = match entry {
         ThreadsEntry::Intra(intra) => Threads { intra: Some(*intra), inter: None },
-        ThreadsEntry::Form(form) => Threads { intra: form.intra, inter: form.inter },
+        ThreadsEntry::Form(threads) => *threads,
         // Written out before.
         ThreadsEntry::Range(_) => Threads::default(),
     };

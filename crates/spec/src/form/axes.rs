@@ -7,7 +7,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::backend::MockVariantForm;
 use super::dataset::DatasetForm;
 use super::range::RangeForm;
 use super::scalar::{
@@ -16,8 +15,8 @@ use super::scalar::{
 use super::shorthand::{OneOrMany, Ordered, described};
 use super::values::ValuesForm;
 use experiment::{
-    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, Network, Package,
-    Precision, Quantization,
+    BatchSearch, CALIBRATION_ITEMS, Calibration, Execution, GraphOptimization, INT4_BLOCK, Io, MOST_THREADS,
+    MockVariant, Network, Package, Precision, Quantization, Threads,
 };
 
 /// An entry of `models`.
@@ -265,7 +264,7 @@ pub(crate) struct VariantForm {
     /// Options of that runtime's adapter or program.
     pub(crate) options: Map<String, Value>,
     /// What the mock backend does differently here. Only with `backend: mock`.
-    pub(crate) mock: Option<MockVariantForm>,
+    pub(crate) mock: Option<MockVariant>,
 }
 
 /// Options of one provider.
@@ -327,32 +326,16 @@ pub(crate) enum ThreadsEntry {
     /// Several counts inside an operator.
     Range(RangeForm),
     /// Both.
-    Form(ThreadsForm),
+    Form(Threads),
 }
 
 described!(ThreadsEntry, "threads", |generator| {
-    let (form, range) = (generator.subschema_for::<ThreadsForm>(), generator.subschema_for::<RangeForm>());
+    let (form, range) = (generator.subschema_for::<Threads>(), generator.subschema_for::<RangeForm>());
     json_schema!({
         "description": "Threads inside an operator, a range of such counts, or a map with both counts.",
         "anyOf": [{ "type": "integer", "minimum": 1, "maximum": MOST_THREADS }, range, form],
     })
 });
-
-/// More threads than this are a slip.
-pub(crate) const MOST_THREADS: u32 = 4096;
-
-/// Both thread counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "thread-counts", extend("minProperties" = 1))]
-pub(crate) struct ThreadsForm {
-    /// Threads inside an operator.
-    #[schemars(range(min = 1, max = MOST_THREADS))]
-    pub(crate) intra: Option<u32>,
-    /// Threads between operators.
-    #[schemars(range(min = 1, max = MOST_THREADS))]
-    pub(crate) inter: Option<u32>,
-}
 
 /// An entry of `runtimes`.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,9 +5,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::SelectorForm;
-use super::scalar::{BoundText, DifferenceText, MetricText, Name, RatioText};
+use super::scalar::{BoundText, DifferenceText, MetricText, Name};
 use super::shorthand::{OneOrMany, described};
-use experiment::{Aa, Axis, Grade};
+use base::quantity::Ratio;
+use experiment::{Aa, Axis, Grade, Margin};
 
 /// What is compared with what, and how strictly.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +27,7 @@ pub(crate) struct CompareForm {
 
 impl Default for CompareForm {
     fn default() -> Self {
-        CompareForm { baseline: None, margin: MarginForm::Ratio("2%".into()), aa: Aa::Auto }
+        CompareForm { baseline: None, margin: MarginForm::Ratio(Margin::default().default), aa: Aa::Auto }
     }
 }
 
@@ -35,7 +36,7 @@ impl Default for CompareForm {
 #[serde(untagged)]
 pub(crate) enum MarginForm {
     /// Of everything; tails have at least 5 %.
-    Ratio(RatioText),
+    Ratio(Ratio),
     /// Each for itself.
     Form(MarginsForm),
 }
@@ -46,13 +47,13 @@ pub(crate) enum MarginForm {
 #[schemars(rename = "margins", extend("minProperties" = 1))]
 pub(crate) struct MarginsForm {
     /// Of medians, means, throughput and everything else. Default: `2%`.
-    pub(crate) default: Option<RatioText>,
+    pub(crate) default: Option<Ratio>,
     /// Of percentiles from the 90th on. Default: `5%`, or the other margin where that is larger.
-    pub(crate) tail: Option<RatioText>,
+    pub(crate) tail: Option<Ratio>,
 }
 
 described!(MarginForm, "margin", |generator| {
-    let (ratio, form) = (generator.subschema_for::<RatioText>(), generator.subschema_for::<MarginsForm>());
+    let (ratio, form) = (generator.subschema_for::<Ratio>(), generator.subschema_for::<MarginsForm>());
     json_schema!({
         "description": "Differences within it are of no interest: a ratio, or a map with one for tails.",
         "anyOf": [ratio, form],

@@ -3,8 +3,9 @@
 use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::scalar::{ArrivalsText, DurationText, RateText};
+use super::scalar::{ArrivalsText, RateText};
 use super::shorthand::{OneOrMany, described};
+use base::quantity::Nanos;
 use experiment::Load;
 
 /// How queries come.
@@ -53,14 +54,14 @@ described!(Clients, "clients", |_| {
 #[schemars(rename = "latency-bound", extend("minProperties" = 1, "maxProperties" = 1))]
 pub(crate) struct LatencyBoundForm {
     /// One query in ten may be late.
-    pub(crate) p90: Option<DurationText>,
+    pub(crate) p90: Option<Nanos>,
     /// One query in twenty may be late.
-    pub(crate) p95: Option<DurationText>,
+    pub(crate) p95: Option<Nanos>,
     /// One query in a hundred may be late.
-    pub(crate) p99: Option<DurationText>,
+    pub(crate) p99: Option<Nanos>,
     /// One query in a thousand may be late.
     #[serde(rename = "p99.9")]
-    pub(crate) p99_9: Option<DurationText>,
+    pub(crate) p99_9: Option<Nanos>,
 }
 
 described!(LoadForm, "load", |generator| {

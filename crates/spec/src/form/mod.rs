@@ -5,17 +5,13 @@
 //! Deliberately absent: checks that need more than one key, or a file.
 
 mod axes;
-mod backend;
 mod command;
 mod dataset;
-mod fidelity;
 mod judge;
 mod load;
 mod measure;
 mod metric;
-mod profile;
 mod range;
-mod runs;
 mod scalar;
 mod shorthand;
 mod values;
@@ -24,29 +20,26 @@ use schemars::{JsonSchema, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use experiment::{Axis, Backend, Combine, Device};
+use base::quantity::Nanos;
+use experiment::{Axis, Backend, Combine, Device, FidelityLimits, Runs};
 use shorthand::described;
 
 pub(super) use axes::{
-    ConvertForm, InputEntry, Inputs, MOST_THREADS, ModelEntry, ModelForm, PYTHON_PATTERN, ProviderForm, RuntimeEntry,
-    RuntimeForm, SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
+    ConvertForm, InputEntry, Inputs, ModelEntry, ModelForm, PYTHON_PATTERN, ProviderForm, RuntimeEntry, RuntimeForm,
+    SizeEntry, TakesEntry, ThreadsEntry, VariantEntry, VariantForm,
 };
-pub(super) use backend::{BackendForm, MockDeviceForm, MockForm, MockVariantForm};
 pub(super) use command::{CommandEntry, CommandForm};
 pub(super) use dataset::DatasetForm;
-pub(super) use fidelity::FidelityForm;
 pub(super) use judge::{
     BoundForm, ChooseForm, CompareForm, CoordinateWord, GateForm, GoalForm, MarginForm, RequireForm, TableForm,
 };
 pub(super) use load::{LatencyBoundForm, LoadForm, LoadLevels};
-pub(super) use measure::{MeasureForm, PrecisionStop, StopForm, WarmupForm};
+pub(super) use measure::MeasureForm;
 pub(super) use metric::{Better, MetricForm};
-pub(super) use profile::ProfileForm;
 pub(super) use range::{RangeError, RangeForm};
-pub(super) use runs::RunsForm;
 pub(super) use scalar::{
-    ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, DurationText, MetricText, NAME_PATTERN, Name,
-    Pattern, RATE_PATTERN, RATIO_PATTERN, RateText, RatioText, SHA256_PATTERN, Setting, StdoutText, VARIABLE_PATTERN,
+    ARRIVALS_PATTERN, BoundText, DURATION_PATTERN, DimensionText, MetricText, NAME_PATTERN, Name, Pattern,
+    RATE_PATTERN, RATIO_PATTERN, RateText, SHA256_PATTERN, Setting, StdoutText, VARIABLE_PATTERN,
 };
 pub(super) use shorthand::{OneOrMany, Ordered};
 pub(super) use values::{FillForm, FillWord, RANGE, ValuesForm};
@@ -100,7 +93,8 @@ pub(super) struct ExperimentForm {
     pub(super) runtimes: Option<OneOrMany<RuntimeEntry>>,
     /// Fresh processes for each cell: a number, or `auto`: as many as the verdicts need, from 8 to 32; `{ min, max }` sets
     /// the bounds. Fewer than 5 give no interval and no verdict.
-    pub(super) runs: RunsForm,
+    #[schemars(with = "measure::RunsSchema", extend("default" = "auto"))]
+    pub(super) runs: Runs,
     /// Seed of the order, of the inputs and of the statistics.
     pub(super) seed: u64,
     /// Changes to the product of models, inputs, variants, devices and runtimes.
@@ -110,7 +104,7 @@ pub(super) struct ExperimentForm {
     /// What is compared with what, and how strictly.
     pub(super) compare: CompareForm,
     /// Time limit for the whole record. What does not fit is reported before anything is measured.
-    pub(super) budget: Option<DurationText>,
+    pub(super) budget: Option<Nanos>,
     /// Conditions that this machine must meet; otherwise perfrun refuses to measure.
     pub(super) require: RequireForm,
     /// Numbers of your own, by name: what a program, a command or a `score` command reports. Goals, choices, gates, tables
@@ -132,14 +126,15 @@ pub(super) struct ExperimentForm {
     pub(super) pareto: Vec<MetricText>,
     /// How far outputs may be from the reference's, by precision or by variant. Cells beyond the limits are marked, and
     /// never called best.
-    pub(super) fidelity: Ordered<FidelityForm>,
+    pub(super) fidelity: Ordered<FidelityLimits>,
     /// Real data for every model that has none of its own: with labels, accuracy is reported next to speed.
     pub(super) dataset: Option<DatasetForm>,
     /// Tables that the report shows beside its own.
     #[schemars(length(min = 1))]
     pub(super) tables: Vec<TableForm>,
     /// What executes the models.
-    pub(super) backend: BackendForm,
+    #[schemars(with = "measure::BackendSchema")]
+    pub(super) backend: Backend,
 }
 
 impl Default for ExperimentForm {
@@ -159,7 +154,7 @@ impl Default for ExperimentForm {
             devices: OneOrMany::Many(vec![Device::CPU.to_owned()]),
             plugins: Ordered::default(),
             runtimes: None,
-            runs: RunsForm::Auto,
+            runs: Runs::AUTO,
             seed: 42,
             matrix: MatrixForm::default(),
             measure: MeasureForm::default(),
@@ -175,7 +170,7 @@ impl Default for ExperimentForm {
             fidelity: Ordered::default(),
             dataset: None,
             tables: Vec::new(),
-            backend: BackendForm::Plain(Backend::Onnxruntime),
+            backend: Backend::Onnxruntime,
         }
     }
 }

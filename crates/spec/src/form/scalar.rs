@@ -61,31 +61,6 @@ text!(
 );
 
 text!(
-    /// A duration such as `200ms`.
-    DurationText,
-    "duration",
-    {
-        "description": "A number and `ns`, `us`, `ms`, `s`, `m` or `h`: `200ms`, `3s`, `10m`.",
-        "type": "string",
-        "pattern": DURATION_PATTERN,
-        "examples": ["200ms", "3s", "10m"],
-    }
-);
-
-text!(
-    /// A ratio such as `1%`.
-    RatioText,
-    "ratio",
-    {
-        "description": "Percent or a plain number: `1%` and `0.01` are the same.",
-        "type": ["string", "number"],
-        "pattern": RATIO_PATTERN,
-        "minimum": 0,
-        "examples": ["1%", 0.01],
-    }
-);
-
-text!(
     /// A rate of queries.
     RateText,
     "rate",

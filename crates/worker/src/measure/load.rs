@@ -359,7 +359,7 @@ mod tests {
     use crate::backend::MockRequest;
     use crate::backend::mock::MockBackend;
     use base::quantity::Nanos;
-    use experiment::Mock;
+    use experiment::{Mock, SamplesStop};
 
     fn played(queries: &Queries, callers: usize) -> Served {
         let clock = ScriptedClock::default();
@@ -392,8 +392,10 @@ mod tests {
 
     #[test]
     fn callers_wait_for_each_other_where_they_are_more_than_sessions() {
-        let closed =
-            |clients| Queries::Closed { clients, rule: Stop::Samples { count: 12, max_time: Nanos::from_secs(1) } };
+        let closed = |clients| Queries::Closed {
+            clients,
+            rule: Stop::Samples(SamplesStop { count: 12, max_time: Nanos::from_secs(1) }),
+        };
         assert_eq!(played(&closed(1), 4).samples.duration_ns, [1_000; 12]);
         assert_eq!(played(&closed(4), 4).samples.duration_ns, [1_000; 12]);
         let queued = played(&closed(4), 1).samples;
@@ -416,7 +418,10 @@ mod tests {
         assert!(served.iter().all(|query| query.begin >= query.due && query.end >= query.begin && query.input < 3));
         assert_eq!(reason, StopReason::Samples);
 
-        let closed = Queries::Closed { clients: 5, rule: Stop::Samples { count: 50, max_time: Nanos::from_secs(60) } };
+        let closed = Queries::Closed {
+            clients: 5,
+            rule: Stop::Samples(SamplesStop { count: 50, max_time: Nanos::from_secs(60) }),
+        };
         let service = Service { queries: &closed, ..service };
         let (served, reason) = in_threads(&service, &mut |_, _| Ok(()), &mut others).expect("nothing fails");
         assert_eq!((reason, served.len()), (StopReason::Samples, 50));

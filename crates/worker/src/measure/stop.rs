@@ -11,7 +11,7 @@ use super::settle::{MOST_SAMPLES, settle};
 use crate::backend::{Backend, Failure};
 use base::machine::clock::Clock;
 use base::quantity::Nanos;
-use experiment::Stop;
+use experiment::{PrecisionStop, SamplesStop, Stop, TimeStop};
 use statistics::stopping::{next_check, precision_reached};
 
 /// Why a run stopped sampling.
@@ -66,11 +66,11 @@ impl Measured {
 pub(crate) fn ended(rule: Stop, taken: usize, elapsed: u64) -> Option<StopReason> {
     let enough_to_stop = taken >= Stop::LEAST_SAMPLES;
     match rule {
-        Stop::Samples { count, .. } if taken >= count as usize => Some(StopReason::Samples),
-        Stop::Time { time, min_samples, .. } if taken >= min_samples as usize && elapsed >= time.0 => {
+        Stop::Samples(SamplesStop { count, .. }) if taken >= count as usize => Some(StopReason::Samples),
+        Stop::Time(TimeStop { time, min_samples, .. }) if taken >= min_samples as usize && elapsed >= time.0 => {
             Some(StopReason::Time)
         }
-        Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }
+        Stop::Samples(SamplesStop { max_time, .. }) | Stop::Precision(PrecisionStop { max_time, .. })
             if enough_to_stop && elapsed >= max_time.0 =>
         {
             Some(StopReason::TimeLimit)
@@ -84,11 +84,12 @@ pub(crate) fn ended(rule: Stop, taken: usize, elapsed: u64) -> Option<StopReason
 pub(crate) fn contradiction(rule: Stop, reason: StopReason, taken: usize, waited: Option<Duration>) -> Option<String> {
     let (least, least_time) = match (rule, reason) {
         (_, StopReason::Samples) => (rule.most_samples(), Nanos(0)),
-        (Stop::Precision { min_time, .. }, StopReason::Precision) => (rule.least_samples(), min_time),
-        (Stop::Time { time, .. }, StopReason::Time) => (rule.least_samples(), time),
-        (Stop::Samples { max_time, .. } | Stop::Precision { max_time, .. }, StopReason::TimeLimit) => {
-            (Stop::LEAST_SAMPLES, max_time)
-        }
+        (Stop::Precision(PrecisionStop { min_time, .. }), StopReason::Precision) => (rule.least_samples(), min_time),
+        (Stop::Time(TimeStop { time, .. }), StopReason::Time) => (rule.least_samples(), time),
+        (
+            Stop::Samples(SamplesStop { max_time, .. }) | Stop::Precision(PrecisionStop { max_time, .. }),
+            StopReason::TimeLimit,
+        ) => (Stop::LEAST_SAMPLES, max_time),
         _ => return Some(format!("for the reason `{}`, which its rule does not have", reason.name())),
     };
     if taken < least {
@@ -162,13 +163,15 @@ impl Stopping {
     /// nanoseconds.
     pub(crate) fn until_next(&self, taken: usize, elapsed: u64) -> (usize, u64) {
         let (samples, time) = match self.rule {
-            Stop::Samples { count, max_time } => (count as usize, max_time),
-            Stop::Time { time, max_samples, .. } => (max_samples as usize, time),
+            Stop::Samples(SamplesStop { count, max_time }) => (count as usize, max_time),
+            Stop::Time(TimeStop { time, max_samples, .. }) => (max_samples as usize, time),
             // Enough samples are there, and not enough time.
-            Stop::Precision { max_samples, min_time, .. } if taken >= self.next_check => {
+            Stop::Precision(PrecisionStop { max_samples, min_time, .. }) if taken >= self.next_check => {
                 (max_samples as usize, min_time)
             }
-            Stop::Precision { max_samples, max_time, .. } => (self.next_check.min(max_samples as usize), max_time),
+            Stop::Precision(PrecisionStop { max_samples, max_time, .. }) => {
+                (self.next_check.min(max_samples as usize), max_time)
+            }
         };
         (samples.saturating_sub(taken).max(1), time.0.saturating_sub(elapsed).max(1))
     }
@@ -176,7 +179,7 @@ impl Stopping {
     /// Whether sampling ends after these durations, `elapsed` nanoseconds of sampling after it began.
     pub fn check(&mut self, durations: &[u64], elapsed: u64) -> Option<StopReason> {
         let taken = durations.len();
-        if let Stop::Precision { statistic, relative, confidence, min_time, .. } = self.rule {
+        if let Stop::Precision(PrecisionStop { statistic, relative, confidence, min_time, .. }) = self.rule {
             // The grid grows by a quarter, which makes repeated testing honest and its cost constant per sample.
             if taken >= self.next_check && elapsed >= min_time.0 {
                 self.next_check = next_check(taken);
@@ -202,7 +205,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn precision(min_time: u64, max_time: u64) -> Stop {
-        Stop::Precision {
+        Stop::Precision(PrecisionStop {
             statistic: experiment::StopStatistic::Median,
             relative: Ratio(0.01),
             confidence: Ratio(0.95),
@@ -210,14 +213,14 @@ mod tests {
             max_samples: 1000,
             min_time: Nanos(min_time),
             max_time: Nanos(max_time),
-        }
+        })
     }
 
     #[test]
     fn a_reason_is_one_of_the_rules_and_holds() {
         let second = Nanos::from_secs(1);
-        let count = Stop::Samples { count: 9, max_time: second };
-        let time = Stop::Time { time: second, min_samples: 5, max_samples: 100 };
+        let count = Stop::Samples(SamplesStop { count: 9, max_time: second });
+        let time = Stop::Time(TimeStop { time: second, min_samples: 5, max_samples: 100 });
         let (soon, late) = (Some(Duration::from_millis(10)), Some(Duration::from_secs(2)));
         for (rule, reason, least, waits) in [
             (count, StopReason::Samples, 9, false),
@@ -242,7 +245,7 @@ mod tests {
         let clock = ScriptedClock::default();
         let script = Mock::steady(Nanos(50_000));
         let request = MockRequest::alone(script);
-        let rule = Stop::Samples { count: 7, max_time: Nanos::from_secs(1) };
+        let rule = Stop::Samples(SamplesStop { count: 7, max_time: Nanos::from_secs(1) });
         for (settle_ns, expected) in [(None, 0), (Some(50_000), MOST_SAMPLES), (Some(LONGEST_NS + 1), 0)] {
             let mut backend = MockBackend::new(request.clone(), clock.clone());
             let mut sampler = Sampler::new(&mut backend, &clock, clock.now());
@@ -281,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_fixed_count_is_a_count() {
-        let rule = Stop::Samples { count: 7, max_time: Nanos(1_000_000) };
+        let rule = Stop::Samples(SamplesStop { count: 7, max_time: Nanos(1_000_000) });
         assert_eq!(feed(rule, std::iter::repeat(100)), Some((7, StopReason::Samples)));
     }
 

@@ -10,8 +10,8 @@ use super::sampler::Sampler;
 use crate::backend::{Backend, Failure};
 use base::machine::clock::Clock;
 use base::quantity::Nanos;
-use experiment::Warmup;
-use statistics::warmup::{AdaptiveWarmup, WarmupRule};
+use experiment::{AdaptiveWarmup, SamplesWarmup, TimeWarmup, Warmup};
+use statistics::warmup::{WarmupDetector, WarmupRule};
 
 /// How a warm-up ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,11 +65,13 @@ pub(crate) fn contradiction(
     waited: Option<Duration>,
 ) -> Option<String> {
     let (least, least_time) = match rule {
-        Warmup::Samples { count } => (count, Nanos(0)),
-        Warmup::Time { time } => (LEAST_SAMPLES, time),
-        Warmup::Adaptive { min_time, max_time, .. } => (LEAST_SAMPLES, min_time.max(at_least).min(max_time)),
+        Warmup::Samples(SamplesWarmup { count }) => (count, Nanos(0)),
+        Warmup::Time(TimeWarmup { time }) => (LEAST_SAMPLES, time),
+        Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, .. }) => {
+            (LEAST_SAMPLES, min_time.max(at_least).min(max_time))
+        }
     };
-    let is_adaptive = matches!(rule, Warmup::Adaptive { .. });
+    let is_adaptive = matches!(rule, Warmup::Adaptive(_));
     if is_adaptive == (status == WarmupStatus::Fixed) {
         return Some(format!("with the status `{}`, which its rule does not have", status.name()));
     }
@@ -84,7 +86,7 @@ pub(crate) fn contradiction(
 #[derive(Debug)]
 pub(crate) struct Warming {
     /// `None`: a fixed warm-up.
-    adaptive: Option<AdaptiveWarmup>,
+    adaptive: Option<WarmupDetector>,
     least_samples: usize,
     least_ns: u64,
     /// Samples that are kept.
@@ -98,7 +100,7 @@ impl Warming {
         let least_samples = LEAST_SAMPLES as usize;
         let by_time = |least_ns| Warming { adaptive: None, least_samples, least_ns, most_kept: MOST_KEPT };
         match rule {
-            Warmup::Adaptive { min_time, max_time, min_samples, tolerance } => {
+            Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples, tolerance }) => {
                 let min_time_ns = min_time.max(at_least).min(max_time).0;
                 let rule = WarmupRule {
                     min_time_ns,
@@ -107,12 +109,12 @@ impl Warming {
                     hard_min_samples: least_samples,
                     tolerance: tolerance.0,
                 };
-                Warming { adaptive: Some(AdaptiveWarmup::new(rule)), ..by_time(min_time_ns) }
+                Warming { adaptive: Some(WarmupDetector::new(rule)), ..by_time(min_time_ns) }
             }
-            Warmup::Samples { count } => {
+            Warmup::Samples(SamplesWarmup { count }) => {
                 Warming { least_samples: count as usize, most_kept: count as usize, ..by_time(0) }
             }
-            Warmup::Time { time } => by_time(time.0),
+            Warmup::Time(TimeWarmup { time }) => by_time(time.0),
         }
     }
 
@@ -196,12 +198,12 @@ mod tests {
 
     #[test]
     fn short_inferences_warm_up_for_their_time_without_filling_memory() {
-        let (by_time, elapsed) = warmed(Warmup::Time { time: Nanos(100_000) });
+        let (by_time, elapsed) = warmed(Warmup::Time(TimeWarmup { time: Nanos(100_000) }));
         assert_eq!((by_time.samples.len(), by_time.status), (7, WarmupStatus::Fixed));
         assert!(elapsed >= 100_000);
         let (min_time, max_time) = (Nanos(100_000), Nanos(1_000_000));
         let (adaptive, elapsed) =
-            warmed(Warmup::Adaptive { min_time, max_time, min_samples: 10, tolerance: Ratio(0.01) });
+            warmed(Warmup::Adaptive(AdaptiveWarmup { min_time, max_time, min_samples: 10, tolerance: Ratio(0.01) }));
         assert_eq!((adaptive.samples.len(), adaptive.status), (7, WarmupStatus::NoiseLimited));
         assert!((100_000..200_000).contains(&elapsed), "{elapsed}");
     }

@@ -6,19 +6,19 @@ use super::models::Subject;
 use crate::run::Job;
 use crate::run::session::{self, RunError, Session};
 use base::quantity::{Nanos, Ratio};
-use experiment::Warmup;
+use experiment::{AdaptiveWarmup, Warmup};
 use plan::{Cell, RandomStream};
 use record::Arm;
 use worker::RunPlan;
 use worker::backend::{CellRequest, Placement, TensorRequest};
 
 /// Enough inferences to see one that nothing disturbed.
-const LENGTH: Warmup = Warmup::Adaptive {
+const LENGTH: Warmup = Warmup::Adaptive(AdaptiveWarmup {
     min_time: Nanos::from_millis(100),
     max_time: Nanos::from_millis(250),
     min_samples: 5,
     tolerance: Ratio(0.05),
-};
+});
 
 /// The model, while it is needed.
 pub(super) const MODEL: &str = "peak.onnx";

@@ -16,7 +16,7 @@ use crate::run::session::{RunError, Session};
 use crate::run::{Job, provenance, rounds};
 use base::metric::LATENCY;
 use base::quantity::Nanos;
-use experiment::{BatchSearch, Stop};
+use experiment::{BatchSearch, Stop, TimeStop};
 use record::{Arm, CellSearch, InferenceCost, SearchEnd, Searched, StoredRun, Tried};
 use worker::backend::{Failure, FailureKind};
 use worker::{RunPlan, WorkerRun};
@@ -99,11 +99,11 @@ fn probe(job: &mut Job, index: usize, batch: u64, number: u32, session: &mut Ses
     let measure = job.measure().clone();
     // Numbers that no run has: the seeds are nobody else's.
     let (arm, run) = (Arm::Pilot, u32::MAX - number);
-    let stop = Stop::Time {
+    let stop = Stop::Time(TimeStop {
         time: SAMPLING.min(rounds::longest(measure.stop)),
         min_samples: Stop::least_by_time(),
         max_samples: MOST_SAMPLES,
-    };
+    });
     let worker = match job.set_batch(index, batch) {
         Err(problem) => WorkerRun::failed(Failure::new(FailureKind::Shape, problem.to_string())),
         Ok(()) => {
